@@ -1,9 +1,9 @@
 //! The CPU executor, on one thread and on two: `cargo bench -p benches --bench cpu [-- FILTER]`.
 //!
-//! Benchmarks are named `OP/TYPE/ELEMENTS-THREADS`. Results go to tensors that are there; values lie between -8 and 8.
-//! Each sample is the fastest of its calls: what else the machine does makes a call longer, never shorter. PyTorch's
-//! times for the same work, measured in the same way: `benches/peers/torch_cpu.py`; both in one table:
-//! `benches/peers/cpu_table.py`.
+//! Benchmarks are named `OP/TYPE/ELEMENTS-THREADS`. Results go to existing tensors; values lie between -8 and 8. Each
+//! sample is the fastest of its calls: other work of the machine makes a call longer, never shorter.
+//! `benches/peers/torch_cpu.py` measures PyTorch's times for the same work in the same way;
+//! `benches/peers/cpu_table.py` puts both in one table.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const THREADS: [usize; 2] = [1, 2];
 const HEADS: [usize; 2] = [24, 8];
 const LANES: usize = 128;
 
-/// What is measured in: the criterion, and pools of one and two threads.
+/// The tools of the measurement: the criterion, and pools of one and two threads.
 struct Bench {
     criterion: Criterion,
     pools: Vec<rayon::ThreadPool>,

@@ -1,4 +1,4 @@
-//! What the benchmarks share: times on a device, and values.
+//! The common parts of the benchmarks: times on a device, and values.
 
 mod timing;
 
@@ -9,7 +9,7 @@ pub use timing::{median, quantile, times, times_after};
 /// times that.
 ///
 /// # Errors
-/// Out of memory, the driver's.
+/// Out of memory; errors of the driver.
 pub fn random(device: &Device, dtype: DType, n: usize) -> pointwise::Result<Tensor> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let block: Vec<f32> = (0..1 << 20)

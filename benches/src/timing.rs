@@ -23,11 +23,11 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// turns.
 const PLACES: usize = 8;
 
-/// Milliseconds of each of `repeats` runs of `work` on the device's own stream, by events around each. What `before`
-/// queues ahead of each is not timed.
+/// Milliseconds of each of `repeats` runs of `work` on the device's own stream, by events around each. The work that
+/// `before` queues ahead of each is not timed.
 ///
 /// # Errors
-/// Those of the work, and the driver's.
+/// The errors of the work and of the driver.
 pub fn times_after(
     device: &Device,
     repeats: usize,
@@ -51,10 +51,10 @@ pub fn times_after(
     events.iter().map(|(start, end)| Ok(f64::from(end.milliseconds_since(start)?))).collect()
 }
 
-/// As [`times_after`], after `warm_up` more runs and with nothing between them.
+/// Like [`times_after`], but after `warm_up` more runs and with nothing between the runs.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`times_after`].
 pub fn times(
     device: &Device,
     warm_up: usize,

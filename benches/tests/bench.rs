@@ -8,7 +8,7 @@ use std::fs;
 use common::Folder;
 use serde_json::{Value, json};
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bench");
 
 /// A report of a few rows on the CPU, made by the program.
@@ -108,7 +108,7 @@ fn a_recorded_run_is_joined() {
     let row = &joined["rows"][0];
     assert_eq!((&row["best_peer"]["peer"], &row["best_peer"]["tie"]), (&json!("triton"), &json!(true)));
     assert!(row["best_busy"].is_null() && joined["cupti"].is_null(), "{row}");
-    // What was joined once can be joined again.
+    // A joined report can be joined again.
     folder.run(&["--from", "joined.json", "--peers", "peers.jsonl"]).succeeds();
 }
 
@@ -171,7 +171,7 @@ fn an_earlier_report_survives_a_write_that_fails() {
     }
 }
 
-/// What cannot be replaced is written as it is, and a link stays one.
+/// A target that cannot be replaced is written in place, and a link stays a link.
 #[cfg(unix)]
 #[test]
 fn reports_go_where_they_are_sent() {

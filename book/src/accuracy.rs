@@ -35,7 +35,7 @@ enum Largest {
 /// An op, its largest error, and PyTorch's if it was measured.
 type Row<'a> = (&'a str, Largest, Option<Largest>);
 
-/// What stands in a column `max`.
+/// Reads a cell of a column `max`.
 fn largest(cell: &str) -> Result<Largest> {
     match cell {
         "exact" => Ok(Largest::Exact),

@@ -24,7 +24,7 @@ struct Beside {
     /// A call in Rust; a test compiles it.
     call: &'static str,
     figure: Option<Figure>,
-    /// Where more is said.
+    /// The link to more text.
     more: &'static str,
 }
 
@@ -113,7 +113,7 @@ fn of_rope(def: &'static RopeDef, folder: &Path) -> Result<String> {
              [Rotary embedding](../rope.md).\n\n";
     page += "![which lanes are a pair](../figures/pairs.svg)\n\n";
     let frequencies = frequencies(def)?;
-    // What has the plain frequencies needs no picture of them.
+    // Plain frequencies need no picture.
     if frequencies.iter().any(|(_, ratio)| (ratio - 1.0).abs() > 1e-9) {
         let curves = [Curve { name, points: &frequencies }];
         let axes = Axes { x: "pair", y: "part of the plain frequency", from: 0.0, to: 63.0 };
@@ -139,7 +139,7 @@ fn of_rope(def: &'static RopeDef, folder: &Path) -> Result<String> {
     Ok(page)
 }
 
-/// The frequencies of a named op over those of the plain one.
+/// The frequencies of a named op over the plain frequencies.
 fn frequencies(def: &'static RopeDef) -> Result<Vec<Point>> {
     const LANES: usize = 128;
     const TOKENS: u64 = 4096;
@@ -150,7 +150,7 @@ fn frequencies(def: &'static RopeDef) -> Result<Vec<Point>> {
     Ok(pairs.map(|(k, (own, plain))| (k as f64, own / plain)).collect())
 }
 
-/// What a query adds to its scores with the keys before it.
+/// The bias that a query adds to its scores with the keys before it.
 fn alibi(folder: &Path) -> Result<String> {
     const HEADS: usize = 8;
     const TOKENS: usize = 64;

@@ -1,13 +1,13 @@
-//! What all pictures are drawn with. They have no background, and colours that can be read on light and dark.
+//! The common parts of all pictures. They have no background, and colours that can be read on light and dark.
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Of words and axes.
+/// The colour of words and axes.
 pub(crate) const GREY: RGBColor = RGBColor(0x80, 0x80, 0x80);
-/// Of curves, types, threads: one after another.
+/// The colours of curves, types and threads, in turn.
 pub(crate) const COLOURS: [RGBColor; 4] =
     [RGBColor(0x1f, 0x86, 0xd0), RGBColor(0xd9, 0x7a, 0x1a), RGBColor(0x3f, 0x9e, 0x58), RGBColor(0xb0, 0x5c, 0xc4)];
 /// Pixels of an element.

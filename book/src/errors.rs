@@ -1,4 +1,4 @@
-//! The errors of functions over their input, ours and PyTorch's: what `benches/peers/error_curves.py` measured.
+//! The errors of functions over their input, ours and PyTorch's, as `benches/peers/error_curves.py` measured them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,12 +18,12 @@ pub(crate) const FILE: &str = "data/error-curves.csv";
 const LIBRARIES: [&str; 2] = ["pointwise", "PyTorch"];
 /// A curve of PyTorch's is drawn up to this or, if that is more, to twice our largest error.
 const MOST: f64 = 4.0;
-/// Errors above this are those of gradients near a zero, ours too.
+/// Gradients near a zero have larger errors than this, ours too.
 const LIMIT: f64 = 10.0;
 
 /// The curves of the file.
 pub(crate) struct Errors<'a> {
-    /// What they were measured on, and when.
+    /// The machine and the date of the measurement.
     machine: &'a str,
     curves: BTreeMap<(&'a str, &'a str, &'a str), Vec<Point>>,
 }

@@ -1,11 +1,11 @@
-//! Links of a page to files that are no part of the book: to the project's repository instead.
+//! Points links of a page to the project's repository if their files are no part of the book.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Where the files of the project are on the web.
+/// The project's files on the web.
 const REPOSITORY: &str = "https://github.com/pointwise-rs/pointwise/blob/main";
 
 /// Rewrites the links of all pages in `out`, which is a copy of `docs`.

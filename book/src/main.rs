@@ -1,8 +1,8 @@
 //! Writes the generated pages of the book: `book DOCS OUT` copies the folder DOCS to OUT and adds a page for each op,
 //! with its curves, to it and to its `SUMMARY.md`. `cargo xtask book` calls it.
 //!
-//! Curves of functions are worked out when it runs. What was measured comes from the files in `docs/data` and from the
-//! tables in `accuracy.md` and `performance.md`.
+//! Curves of functions are computed when it runs. Measurements come from the files in `docs/data` and from the tables
+//! in `accuracy.md` and `performance.md`.
 
 mod accuracy;
 mod beside;

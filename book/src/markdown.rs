@@ -21,7 +21,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// The Markdown files of a folder, without those of build folders and hidden ones but `.github`.
+/// The Markdown files of a folder, except build folders and hidden ones; `.github` is in.
 fn files(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -50,7 +50,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
     for line in prose(text) {
-        // What is between backticks is no link, but the text of one may be.
+        // Text between backticks is no link, but a link's text may be between backticks.
         for part in line.split('`').step_by(2) {
             let ends = part.split("](").skip(1);
             links.extend(ends.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link));

@@ -62,7 +62,7 @@ fn linked(table: &str, names: &[&str]) -> String {
     table.lines().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// The summary with the pages of the ops below that of their table.
+/// Returns the summary with the pages of the ops below the page of their table.
 fn summary_with(summary: &str, names: &[&str]) -> Result<String> {
     let mut text = String::new();
     let mut is_there = false;
@@ -156,7 +156,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     Ok(page)
 }
 
-/// Whether a formula only names a function: the op's own, or one that derives a gradient.
+/// True if a formula only names a function: the op's own, or one that derives a gradient.
 fn is_plumbing(formula: &str) -> bool {
     let derives = ["of_one(", "of_two(", "of_three(", "of_choice("].iter().any(|function| formula.contains(function));
     let one_call = formula.split_once('.').and_then(|(_, rest)| rest.strip_suffix(')')).is_some_and(|call| {
@@ -217,7 +217,7 @@ fn tidy(formula: &str) -> String {
     let one_line = formula.split_whitespace().collect::<Vec<_>>().join(" ");
     let pairs =
         [(" . ", "."), (" (", "("), ("( ", "("), (" )", ")"), (" , ", ", "), (":: ", "::"), (" ::", "::"), (" ;", ";")];
-    // What came too close to a bracket.
+    // Words that stand too close to a bracket.
     let words = [
         ("let(", "let ("),
         ("if(", "if ("),

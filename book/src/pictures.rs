@@ -1,4 +1,4 @@
-//! The pictures of `docs/figures`: which elements a thread has, how rotary embedding works, and all that was measured.
+//! The pictures of `docs/figures`: the elements of a thread, the steps of rotary embedding, and all measurements.
 
 use anyhow::Result;
 use plotters::prelude::*;
@@ -41,7 +41,7 @@ fn cell(area: &Area<'_>, column: i32, top: i32, thread: Option<usize>) -> Drawn 
     Ok(())
 }
 
-/// Which thread has which element, by each class of kernels.
+/// Draws the elements that each thread has, for each class of kernels.
 fn threads(area: &Area<'_>) -> Drawn {
     let mut top = 20;
     text(
@@ -99,7 +99,7 @@ fn threads(area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// Which lanes of a head are rotated together.
+/// Draws the lanes of a head that rotate together.
 fn pairs(area: &Area<'_>) -> Drawn {
     let mut top = 20;
     for (title, partner) in [

@@ -22,7 +22,7 @@ pub(crate) struct Curve<'a> {
     pub(crate) points: &'a [Point],
 }
 
-/// What the axes are called, and the part of the first that is drawn.
+/// The names of the axes, and the part of the first axis that is drawn.
 #[derive(Clone, Copy)]
 pub(crate) struct Axes<'a> {
     pub(crate) x: &'a str,

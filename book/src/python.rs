@@ -13,7 +13,7 @@ pub(crate) fn call(name: &str) -> Result<String> {
     Ok(format!("pointwise.{name}({})", arguments.join(", ")))
 }
 
-/// Whether there is a function that writes to its first operand.
+/// True if there is a function that writes to its first operand.
 pub(crate) fn has_inplace(name: &str) -> bool {
     arguments(&format!("{name}_")).is_some()
 }

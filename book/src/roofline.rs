@@ -1,5 +1,5 @@
-//! The roofline: how fast kernels move bytes, over the instructions that they execute for each byte. The measurements are
-//! those of `benches/peers/roofline.py`.
+//! The roofline: the bytes that kernels move a second, over the instructions that they execute a byte. The measurements
+//! come from `benches/peers/roofline.py`.
 
 use anyhow::{Context as _, Result};
 use plotters::prelude::*;

@@ -23,10 +23,10 @@ const CHOSEN: &[(&str, usize, &[&[f64]])] = &[
     ("clamp_tensor", 0, &[&[-1.0, 2.0], &[2.0, -1.0]]),
 ];
 
-/// Draws what there is to draw of an op; returns the lines of its page that show it.
+/// Draws the figures of an op. Returns the lines of its page that show them.
 ///
 /// # Errors
-/// Those of the op and of the files.
+/// The errors of the op and of the files.
 pub(crate) fn figures(folder: &Path, info: &OpInfo, errors: &Errors<'_>) -> Result<Vec<String>> {
     let name = info.name;
     // Two values, or choices between operands, are no curve.

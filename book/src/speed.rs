@@ -1,4 +1,4 @@
-//! The figure of the README: how long calls take beside other libraries. Its numbers are those of `docs/performance.md`.
+//! The figure of the README: the times of calls beside other libraries, from `docs/performance.md`.
 
 use anyhow::{Context as _, Result, ensure};
 use plotters::prelude::*;
@@ -9,7 +9,7 @@ use crate::canvas::{Area, COLOURS, Drawn, GREY, picture, text};
 /// The numbers of a panel, by library.
 type Bars<'a> = Vec<(&'a str, f64)>;
 
-/// What the panels are called, in the file's order.
+/// The titles of the panels, in the file's order.
 const TITLES: [&str; 3] = [
     "431 calls of models, or those that the library has: mean time over pointwise's",
     "short calls one after another in a CUDA graph: microseconds a call",

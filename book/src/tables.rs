@@ -39,7 +39,7 @@ pub(crate) fn markdown(found: &[Found<'_>]) -> String {
     let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
     let mut text = String::new();
     for Found { section, columns, row } in found {
-        // What the op does not have is no column of its table.
+        // A column without a cell for the op is left out of its table.
         let cells = columns.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
         let (columns, row): (Vec<&str>, Vec<&str>) = cells.map(|(column, cell)| (*column, *cell)).unzip();
         let rule = vec!["---"; columns.len()];
@@ -49,7 +49,7 @@ pub(crate) fn markdown(found: &[Found<'_>]) -> String {
     text
 }
 
-/// What the columns of a section are, where their names do not say it.
+/// The meaning of a section's columns, if their names do not say it.
 fn meaning(section: &str) -> Option<&'static str> {
     match section {
         "Large tensors" => Some(

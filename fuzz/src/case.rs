@@ -1,4 +1,4 @@
-//! One case: its random numbers, its device, and what it counts.
+//! One case: its random numbers, its device, and its counts.
 
 use std::fmt::{Debug, Display};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use pointwise::Device;
 
 use crate::random::Random;
 
-/// What a case comes to: a finding in words.
+/// The outcome of a case: a finding in words.
 pub(crate) type Outcome = Result<(), String>;
 
 /// A case that runs.

@@ -79,7 +79,7 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
     Ok(())
 }
 
-/// That the result of a plain unary call is the library's.
+/// Checks that the result of a plain unary call is the library's.
 fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
     let Some(def) = call.op.info.and_then(|info| UNARY.iter().find(|def| def.info.name == info.name)) else {
         return Ok(());
@@ -93,7 +93,7 @@ fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
     same("the command's result", &got, &want)
 }
 
-/// What a call may write in the folder.
+/// The files that a call may write in the folder.
 #[derive(PartialEq)]
 enum Writes {
     None,
@@ -107,12 +107,12 @@ enum Writes {
 struct Call {
     op: Op,
     arguments: Vec<OsString>,
-    /// Where it runs, which is watched.
+    /// The folder that it runs in. The fuzzer watches it.
     folder: PathBuf,
     writes: Writes,
-    /// Whether a signal ends it.
+    /// True if a signal ends it.
     ended_early: bool,
-    /// The operand, where op, file and arguments are good and plain.
+    /// The operand, if op, file and arguments are good and plain.
     x: Option<Tensor>,
 }
 
@@ -287,7 +287,7 @@ fn text(dtype: DType) -> &'static str {
     }
 }
 
-/// Where to write, and the file of the folder that it is.
+/// Returns the path to write, and the file of the folder that it leads to.
 fn place(random: &mut Random, folder: &Path) -> io::Result<(&'static str, Option<&'static str>)> {
     let out = folder.join(OUT);
     match random.below(14) {
@@ -392,7 +392,7 @@ fn no_text(_: &mut Random) -> OsString {
     "?".into()
 }
 
-/// What lies in the folder.
+/// An entry of the folder.
 #[derive(PartialEq)]
 enum Entry {
     File(Vec<u8>),

@@ -1,4 +1,4 @@
-//! Compares results bit for bit, and sees that nothing is written beside them.
+//! Compares results bit for bit, and checks that nothing is written beside them.
 
 use pointwise::{DType, Result, Tensor, TensorView, TensorViewMut};
 use pointwise_testkit::judge::same_bits;
@@ -32,7 +32,7 @@ pub(crate) fn copy(view: &TensorView<'_>, tensor: &Tensor) -> std::result::Resul
     must("a copy for the case", Tensor::from_bytes(view.device(), view.dtype(), &bytes, view.shape()))
 }
 
-/// That two results are one.
+/// Checks that two results are the same.
 pub(crate) fn same(what: &str, got: &Tensor, want: &Tensor) -> Outcome {
     if got.dtype() != want.dtype() || got.shape() != want.shape() {
         let (a, b) = ((got.dtype(), got.shape()), (want.dtype(), want.shape()));
@@ -45,7 +45,7 @@ pub(crate) fn same(what: &str, got: &Tensor, want: &Tensor) -> Outcome {
     Err(format!("{what}: element {at} of {} {} is {a:x?} instead of {b:x?}", got.dtype(), got.shape()))
 }
 
-/// That every element of a bool tensor is 0 or 1.
+/// Checks that every element of a bool tensor is 0 or 1.
 pub(crate) fn proper(what: &str, tensor: &Tensor) -> Outcome {
     let wrong = tensor.dtype() == DType::Bool && must("to_bytes", tensor.to_bytes())?.iter().any(|&byte| byte > 1);
     if wrong { Err(format!("{what}: a bool is neither 0 nor 1")) } else { Ok(()) }

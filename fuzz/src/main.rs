@@ -27,7 +27,7 @@ use clap::{Parser, ValueEnum};
 
 use case::{Case, Outcome};
 
-/// What is fuzzed.
+/// The target of a fuzzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
     /// Every op of the registries, on views of all kinds
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether there was no finding.
+/// Runs the targets. Returns true if there was no finding.
 fn run(arguments: &Arguments) -> Result<bool> {
     let seed = arguments.seed.unwrap_or_else(clock);
     if let (Some(target), Some(from)) = (arguments.target, arguments.worker_from) {

@@ -9,7 +9,7 @@ use crate::random::Random;
 /// The types whose gradients there are, and which rotary embedding takes.
 pub(crate) const WIDE_FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// Numbers at which parameters turn: f64, and the edges of the narrow types.
+/// Numbers where parameters behave differently: f64's own, and the edges of the narrow types.
 const SPECIAL_FLOATS: [f64; 19] = [
     f64::NAN,
     f64::INFINITY,
@@ -85,7 +85,7 @@ pub(crate) fn shape(random: &mut Random, most: usize) -> Vec<usize> {
     (0..rank).map(|_| dim(random)).collect()
 }
 
-/// How many elements a case's tensors have: few, or enough for several threads; few on an emulated device.
+/// The most elements of a case's tensors: few, or enough for several threads; few on an emulated device.
 pub(crate) fn most(case: &mut Case) -> usize {
     match case.device.is_emulated() {
         true => 300,
@@ -134,11 +134,11 @@ pub(crate) fn tensor(case: &mut Case, dtype: DType, shape: &[usize]) -> Result<T
     must("a tensor for the case", Tensor::from_bytes(&case.device, dtype, &bytes, shape))
 }
 
-/// Where a view lies in a larger tensor: permuted, with a margin, at every other place, or repeated.
+/// The place of a view in a larger tensor: permuted, with a margin, at every other place, or repeated.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     shape: Vec<usize>,
-    /// The shape of the elements that are there, before any is repeated.
+    /// The shape before any element is repeated.
     own: Vec<usize>,
     /// The larger tensor's shape.
     stored: Vec<usize>,
@@ -230,7 +230,7 @@ impl Place {
         Ok(view)
     }
 
-    /// Where a dimension begins in the larger tensor, and how far it goes.
+    /// The start of a dimension in the larger tensor, and its length there.
     fn range(&self, d: usize) -> (usize, usize) {
         (self.starts[d], self.own[d].checked_sub(1).map_or(0, |last| last * self.steps[d] + 1))
     }

@@ -46,7 +46,7 @@ impl Sizes {
     }
 }
 
-/// Where the batch, the sequence, the heads and the lanes are.
+/// The dimensions of the batch, the sequence, the heads and the lanes.
 fn axes(layout: RopeLayout) -> [usize; 4] {
     match layout {
         RopeLayout::Bhsd => [0, 2, 1, 3],
@@ -65,7 +65,7 @@ fn ids(case: &mut Case, dtype: DType, shape: &[usize], wild: bool) -> Result<Ten
     must("ids", Tensor::from_bytes(&case.device, dtype, &bytes, shape))
 }
 
-/// Where sequences begin.
+/// The starts of the sequences.
 fn bounds(case: &mut Case, dtype: DType, seq: usize, wild: bool) -> Result<Tensor, String> {
     if wild {
         let count = case.random.below(4);

@@ -15,19 +15,19 @@ use crate::{Arguments, Target, worker};
 /// A run with so many findings has shown enough.
 const MOST_FINDINGS: usize = 20;
 
-/// What a target came to.
+/// The result of a target.
 pub(crate) struct Report {
     target: String,
     cases: u64,
     answers: u64,
     errors: u64,
     seconds: f64,
-    /// How much of a finding's words is shown.
+    /// The most characters of a finding that are shown.
     shown: usize,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What was found.
+/// A finding.
 pub(crate) struct Finding {
     words: String,
     /// The command that repeats it.

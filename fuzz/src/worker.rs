@@ -17,7 +17,7 @@ use crate::case::{Case, Outcome};
 use crate::random::Random;
 use crate::{Arguments, Target};
 
-/// Where the last panic was, and what it said.
+/// The place and the message of the last panic.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 pub(crate) fn run(arguments: &Arguments, target: Target, seed: u64, from: u64) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Faults that are planted in a target, each of which the fuzzer finds and repeats.
+//! Plants faults in a target: the fuzzer finds and repeats each.
 
 use std::process::{Command, Output};
 
@@ -42,7 +42,7 @@ fn a_case_repeats_alone() {
     assert!(text.contains("1 cases") && text.contains(" 0 findings"), "{text}");
 }
 
-/// What a case makes is a function of its number and the seed.
+/// A case depends only on its number and the seed.
 #[test]
 fn a_case_is_made_from_its_seed() {
     let counts = |seed: &str, case: &str| {

@@ -7,15 +7,15 @@ use pointwise::{DType, Device};
 pub struct Cases {
     /// The device.
     pub device: Device,
-    /// Whether only cases of fp8 are run there: of the other types the device has another's kernels.
+    /// True if only cases of fp8 run there: for the other types the device has another device's kernels.
     fp8_alone: bool,
     trials: Vec<Trial>,
 }
 
 impl Cases {
-    /// Of each device that the program is to run on: those of [`Device::for_tests`], but of a machine with a GPU only the
-    /// GPU. Beside the newest emulated device the oldest runs the cases of fp8. The program ends where there is no such
-    /// device.
+    /// Returns the cases of each device that the program runs on: the devices of [`Device::for_tests`], but on a
+    /// machine with a GPU only the GPU. Beside the newest emulated device the oldest runs the cases of fp8. The program
+    /// ends if there is no such device.
     #[must_use]
     pub fn of_devices() -> Vec<Cases> {
         fn or_exit<T>(result: pointwise::Result<T>) -> T {
@@ -59,7 +59,7 @@ impl Cases {
         }
     }
 
-    /// Whether cases of elements of these types are run there.
+    /// True if cases with elements of these types run there.
     #[must_use]
     pub fn takes(&self, dtypes: &[DType]) -> bool {
         !self.fp8_alone || dtypes.iter().any(|dtype| matches!(dtype, DType::F8E4M3 | DType::F8E5M2))

@@ -1,4 +1,4 @@
-//! Conversion between element types: what must come out, and calls on views of all kinds.
+//! Conversion between element types: the expected results, and calls on views of all kinds.
 
 use pointwise::{DType, Device, Strategy, Tensor, kernels};
 use pointwise_core::Element;
@@ -130,7 +130,7 @@ fn compare(to: DType, got: &[u8], wanted: &[u8], what: impl Fn() -> String) -> O
 /// Converts all of [`operands`], then parts at several alignments and views of other strides on both sides.
 ///
 /// # Errors
-/// The first element that is wrong, in words; those of the library.
+/// The first wrong element, in words; the errors of the library.
 pub fn check(device: &Device, from: DType, to: DType, strategy: Strategy) -> Outcome {
     let say = |error: pointwise::Error| error.to_string();
     let kernel = kernels::to_dtype().strategy(strategy);

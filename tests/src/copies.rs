@@ -1,4 +1,4 @@
-//! Copies of views of all kinds into tensors of their own, and into views of others.
+//! Copies views of all kinds into new tensors, and into views of other tensors.
 
 use pointwise::{DType, Device, Tensor, TensorView, tensor::MAX_RANK};
 use pointwise_testkit::inputs;
@@ -8,7 +8,7 @@ type Outcome = std::result::Result<(), String>;
 /// Copies views by `to_tensor` and `copy_into`, and compares with the elements that the host gathers.
 ///
 /// # Errors
-/// The first copy that is wrong, in words; those of the library.
+/// The first wrong copy, in words; the errors of the library.
 pub fn check(device: &Device, dtype: DType) -> Outcome {
     let shape = [5, 33, 36];
     let n: usize = shape.iter().product();

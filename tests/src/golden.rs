@@ -73,10 +73,10 @@ pub struct Data {
     pub bytes: Vec<u8>,
 }
 
-/// All groups: those of the folder `POINTWISE_GOLDEN` if it is set, else those compiled in.
+/// Returns all groups, from the folder `POINTWISE_GOLDEN` if it is set, else from the program.
 ///
 /// # Errors
-/// A file that is missing or not of the format.
+/// A file that is missing or has another format.
 pub fn groups() -> Result<Vec<(&'static str, Group)>, String> {
     let folder = std::env::var_os("POINTWISE_GOLDEN");
     let read = |&(name, embedded): &(&'static str, &[u8])| {

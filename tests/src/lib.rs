@@ -1,4 +1,5 @@
-//! What the tests share beside the crate `pointwise-testkit`: cases by name, and checks of one kind of call each.
+//! The common parts of the tests, beside the crate `pointwise-testkit`: cases by name, and checks of one kind of call
+//! each.
 
 pub mod accuracy;
 pub mod cases;

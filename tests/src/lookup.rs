@@ -19,11 +19,11 @@ const N: usize = (1 << 25) + 37;
 
 type Outcome = std::result::Result<(), String>;
 
-/// The op with elements in front of the first aligned vector, over its first operand, with one element for all as the
-/// second, and along rows.
+/// Runs the op with elements in front of the first aligned vector, over its first operand, with one element for all as
+/// the second operand, and along rows.
 ///
 /// # Errors
-/// What is wrong, or those of the library, in words.
+/// The fault, or the errors of the library, in words.
 pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
     let def = info::op(op).ok_or("no such op")?;
     let wrong = |error: pointwise::Error| error.to_string();
@@ -33,11 +33,11 @@ pub fn check(device: &Device, op: &str, dtype: DType) -> Outcome {
     pairs.rows(device, &a, &b).map_err(wrong)?
 }
 
-/// The op captured and replayed on a CUDA device while its table cannot be made, then with the table that a call in
+/// Captures the op and replays it on a CUDA device while its table cannot be made, then with the table that a call in
 /// between has made. Copies to the host by other threads would end the captures.
 ///
 /// # Errors
-/// What is wrong, or those of the library, in words.
+/// The fault, or the errors of the library, in words.
 pub fn check_captured(device: &Device, op: &str, dtype: DType) -> Outcome {
     let def = info::op(op).ok_or("no such op")?;
     let wrong = |error: pointwise::Error| error.to_string();

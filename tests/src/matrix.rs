@@ -1,4 +1,4 @@
-//! What a case of the matrix runs: an op in one element type, by one strategy or class of kernels.
+//! The cases of the matrix: an op in one element type, by one strategy or class of kernels.
 
 use libtest_mimic::Failed;
 use pointwise::{
@@ -20,7 +20,7 @@ const QUICK_OFFSETS: &[(usize, usize)] = &[(0, 0), (3, 3), (1, 0)];
 /// Sizes and alignments of an op of one operand, each against the same elements of one large call.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn sizes(device: &Device, def: &'static OpDef, dtype: DType, strategy: Strategy) -> Result<(), Failed> {
     params::sets(&def.info, dtype).iter().try_for_each(|set| parts(device, def, dtype, strategy, set))
 }
@@ -76,7 +76,7 @@ fn parts(
 /// More elements than 32 bits can count.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn beyond_32_bits(device: &Device, strategy: Strategy) -> Result<(), Failed> {
     let n = (1_usize << 32) + 12_345;
     let codes: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
@@ -98,7 +98,7 @@ fn is_quick() -> bool {
 /// of all kinds.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn class(
     device: &Device,
     def: &'static OpDef,
@@ -226,7 +226,7 @@ fn gated(
 /// More elements than 32 bits can count, in several launches.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault, in words.
 pub fn map_beyond_32_bits(device: &Device, class: Class) -> Result<(), Failed> {
     let (rows, cols) = ((1_usize << 16) + 1, 1_usize << 16);
     let codes: Vec<u8> = (0..rows * cols).map(|i| (i % 251) as u8).collect();

@@ -1,4 +1,4 @@
-//! Numbers as operands of an op of two, on either side of every value.
+//! Numbers as operands of an op of two operands, on either side of every value.
 
 use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::op::MAX_PARAMS;
@@ -32,7 +32,7 @@ const FLOATS: &[f64] = &[
 ];
 const INTEGERS: &[i64] = &[0, 1, 3, -2, 127];
 
-/// Whether [`check`] has anything to compare the op's results with.
+/// True if [`check`] can compare the op's results with anything.
 #[must_use]
 pub fn checks(device: &Device, def: &OpDef, dtype: DType) -> bool {
     def.info.kind == Kind::Binary
@@ -40,11 +40,11 @@ pub fn checks(device: &Device, def: &OpDef, dtype: DType) -> bool {
         && (!device.is_cpu() || quotient(def, dtype).is_some())
 }
 
-/// Every code, or 2^14 mixed values, with each number as the second and as the first operand: the CPU's bits, and for
-/// quotients that are worked out another way than in f32, those of f32, rounded.
+/// Tries every code, or 2^14 mixed values, with each number as the second and as the first operand. The results must be
+/// the CPU's bits. Quotients that are not computed in f32 must be the f32 quotients, rounded.
 ///
 /// # Errors
-/// The first result that is wrong, in words; those of the library.
+/// The first wrong result, in words; the errors of the library.
 pub fn check(device: &Device, def: &'static OpDef, dtype: DType) -> Outcome {
     let numbers: Vec<Number> = if dtype.is_float() {
         FLOATS.iter().map(|&x| Number::Float(x)).collect()

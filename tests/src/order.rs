@@ -1,28 +1,28 @@
-//! Calls of which each reads what the one before wrote, or writes what it read: kernels are launched before those in
-//! front of them have ended, so that it is the kernels themselves that keep the order. In one stream, in two, and in a
-//! graph, against the same calls on the CPU, which are done one after another.
+//! Chains of calls: each call reads what the call before wrote, or writes what it read. Kernels are launched before the
+//! kernels in front of them have ended, so the kernels themselves keep the order. The chains run in one stream, in two,
+//! and in a graph, and are compared with the same calls on the CPU, which run one after another.
 
 use pointwise::{Device, Result, Stream, Tensor, kernel::BinaryKernel, kernels};
 
 /// Elements of the large tensors: a launch of many blocks, then of some, of one, and of fewer than a vector's elements.
 const SIZES: [usize; 4] = [(1 << 22) + 5, 70_001, 300, 3];
-/// Elements of the small tensor, whose calls follow those of the large ones: the last of theirs.
+/// Elements of the small tensor, the last ones of a large tensor: its calls follow the large tensors' calls.
 const FEW: usize = 3;
 /// Repetitions of the calls.
 const ROUNDS: i32 = 40;
 
-/// Which streams the calls go to.
+/// The streams of the calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// The device's own.
+    /// The device's own stream.
     Own,
-    /// One.
+    /// One stream.
     One,
     /// CUDA's legacy default stream.
     Legacy,
-    /// Two, which wait for each other.
+    /// Two streams, which wait for each other.
     Two,
-    /// As [`Way::Two`], captured and replayed.
+    /// Like [`Way::Two`], captured and replayed.
     Graph,
 }
 
@@ -78,12 +78,12 @@ fn apart(first: &Stream, second: &Stream) -> Result<()> {
     if first.raw() == second.raw() { Ok(()) } else { second.wait_for(first) }
 }
 
-/// All sizes, one way.
+/// Runs all sizes, one way.
 ///
 /// # Errors
-/// What is wrong, or those of the library, in words.
+/// The fault, or the errors of the library, in words.
 pub fn check(device: &Device, way: Way) -> std::result::Result<(), String> {
-    // The emulator does one block after another: more of them show nothing.
+    // The emulator runs one block after another: more blocks show nothing.
     for n in SIZES.into_iter().skip(usize::from(device.is_emulated())) {
         let (got, expected) = run(device, way, n).map_err(|error| error.to_string())?;
         for (name, (got, expected)) in ["x", "y", "few"].iter().zip(got.iter().zip(&expected)) {

@@ -25,11 +25,11 @@ fn by_hand(x: TensorView<'_>, to: DType) -> pointwise::Result<Tensor> {
     Tensor::from_bytes(x.device(), to, &bytes, x.shape())
 }
 
-/// Ops of a matrix of type `a` and a row of type `b`, both ways, on whole tensors and on views, into a new tensor and
-/// in place.
+/// Runs ops of a matrix of type `a` and a row of type `b`, both ways, on whole tensors and on views, into a new tensor
+/// and in place.
 ///
 /// # Errors
-/// The first result that is wrong, in words; those of the library.
+/// The first wrong result, in words; the errors of the library.
 pub fn check(device: &Device, a: DType, b: DType) -> Outcome {
     let Some(met) = a.promote_types(b) else {
         return Ok(());

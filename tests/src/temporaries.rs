@@ -1,5 +1,5 @@
-//! Calls that allocate their results and drop those of the call before: the same memory, over and over, in several
-//! threads, on the device's own stream and on others.
+//! Calls that allocate their results and drop the results of the call before. They use the same memory over and over,
+//! in several threads, on the device's own stream and on others.
 
 use std::thread;
 
@@ -9,13 +9,13 @@ const THREADS: i32 = 4;
 /// Elements: of blocks that are kept for others when they are dropped, and of one that is not.
 const SIZES: [usize; 4] = [3, 300, 70_001, (1 << 20) + 5];
 const ROUNDS: i32 = 100;
-/// Of so many rounds one's result is looked at.
+/// Rounds from one checked result to the next.
 const LOOK: i32 = 10;
 
-/// Whether each thread's results are those of its own calls.
+/// Checks that each thread's results come from its own calls.
 ///
 /// # Errors
-/// What is wrong, or those of the library, in words.
+/// The fault, or the errors of the library, in words.
 pub fn check(device: &Device) -> std::result::Result<(), String> {
     let of = |number: i32| {
         let found = SIZES.iter().map(|&n| Ok((n, sums(device, number, n)?))).collect::<Result<Vec<_>>>();
@@ -41,7 +41,7 @@ pub fn check(device: &Device) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// What a thread adds up: multiples of no other thread's.
+/// The number that a thread adds up: no other thread's multiples equal its own.
 fn value(number: i32) -> i32 {
     1_000_003 + number
 }

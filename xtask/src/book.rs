@@ -1,7 +1,7 @@
 //! `cargo xtask book`: builds the book in `target/book` and checks its links.
 //!
-//! The pages are those of `docs/`, and one for each op, which the program `book` writes. mdBook of a pinned version
-//! makes HTML of them; it is installed in `target/tools` where there is none.
+//! The pages come from `docs/`, and the program `book` writes one for each op. A pinned version of mdBook makes HTML of
+//! them; it is installed in `target/tools` if it is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::build_ptx::target;
 use crate::shell::{Background, build_tests, cargo, output, run};
 
-/// What is installed, and asked for.
+/// The version of mdBook.
 const VERSION: &str = "0.5.4";
 
 /// Builds and checks the book.
@@ -42,7 +42,7 @@ pub(crate) fn build() -> Result<()> {
 /// [`build`], where mdBook is to be had; otherwise says why not.
 ///
 /// # Errors
-/// As [`build`], but for mdBook.
+/// The errors of [`build`], but for mdBook.
 pub(crate) fn build_if_possible() -> Result<()> {
     match mdbook() {
         Ok(_) => build(),
@@ -71,7 +71,7 @@ fn mdbook() -> Result<PathBuf> {
     installed().with_context(|| format!("{} is no mdBook {VERSION}", own().display()))
 }
 
-/// Where mdBook is installed to.
+/// The path of the mdBook that is installed here.
 fn own() -> PathBuf {
     target().join("tools/bin/mdbook")
 }
@@ -134,7 +134,7 @@ fn leads_somewhere(
     files: &BTreeSet<PathBuf>,
     ids: &BTreeMap<&PathBuf, BTreeSet<&str>>,
 ) -> bool {
-    // Of other sites nothing is known.
+    // Other sites are not checked.
     if link.contains("://") || link.starts_with("data:") || link.starts_with("mailto:") {
         return true;
     }

@@ -11,9 +11,9 @@ use crate::registers;
 use crate::setup;
 use crate::shell::root;
 
-/// What the PTX is assembled for: its own targets.
+/// The architectures that the PTX is assembled for: its own targets.
 const ASSEMBLE: [Sm; 2] = [Sm(80), Sm(90)];
-/// A newer one, which takes the PTX of sm_90.
+/// A newer architecture, which takes the PTX of sm_90.
 const NEWER: Sm = Sm(100);
 
 /// Compiles, checks and packs the kernels, and assembles them; with `newer` for a newer target, too.
@@ -22,7 +22,7 @@ pub(crate) fn run(consent: setup::Consent, newer: bool) -> Result<()> {
     let artifacts = family::kernels(root().join("gpu-kernels")).target_dir(target().join("ptx")).compile()?;
     let folder = target().join("ptx-embedded");
     if folder.exists() {
-        // Of another set of targets, whose files nobody asked for now.
+        // The folder has another set of targets, whose files are out of date.
         std::fs::remove_dir_all(&folder)?;
     }
     artifacts.write(&folder)?;

@@ -11,7 +11,7 @@ use crate::shell::{cargo, output, root};
 /// Folder of the bundle, ignored by git.
 const FOLDER: &str = "bundle";
 
-/// Where things lie in the bundle, for whoever opens it.
+/// The contents of the bundle, for its reader.
 const README: &str = "\
 matrix      every (op, element type, strategy) on the GPU: ./matrix [FILTER]; POINTWISE_MATRIX=quick for a memory checker
 special     dropout, ALiBi, the sinusoidal encoding and the tuner on the GPU: ./special [FILTER] [--ignored]
@@ -39,14 +39,15 @@ peers       PyTorch, Triton and others: python3 peers/compare.py times ./bench a
             python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is
 ";
 
-/// What goes into `peers/`: the scripts, and the rows that they read.
+/// The contents of `peers/`: the scripts, and the rows that they read.
 const PEERS: &str = "benches/peers";
 const WORKLOADS: &str = "benches/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
     let tests =
         ["matrix", "special", "rope", "graphs", "golden", "fused", "forms"].map(|name| ["--test", name]).concat();
-    // Of the whole workspace each: the packages of some alone would have other features, and pointwise be compiled for each.
+    // Each builds the whole workspace: a part of the packages would have other features, and pointwise be compiled for
+    // each.
     let builds: [Vec<&str>; 3] = [
         [&["test", "--workspace", "--no-run", "--release"][..], &tests].concat(),
         vec!["bench", "--workspace", "--no-run", "--bench", "cpu"],
@@ -99,7 +100,7 @@ fn copy_peers(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the bundle's text says what a program does.
+/// True if the bundle's text describes a program.
 fn is_listed(name: &str) -> bool {
     README.lines().any(|line| line.split_whitespace().next() == Some(name))
 }

@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 use crate::build_ptx::target;
 use crate::shell::{self, cargo, root};
 
-/// What times both sides and joins them; the bundle has it too.
+/// The script that times both sides and joins them; the bundle has it, too.
 const SCRIPT: &str = "benches/peers/compare.py";
 
-/// Builds the program `bench` and hands it to the script, with its other arguments. Whether there are Python, PyTorch and a GPU
-/// is found out before the build.
+/// Builds the program `bench` and hands it to the script, with its other arguments. It first checks that there are
+/// Python, PyTorch and a GPU.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let python = python()?;
     let script = || {
@@ -39,7 +39,7 @@ fn results() -> PathBuf {
     target().join("compare")
 }
 
-/// The first Python 3 there is: that of an active virtual environment, else the system's.
+/// The first Python 3: an active virtual environment's, else the system's.
 fn python() -> Result<PathBuf> {
     let environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python3"));
     let is_there = |python: &PathBuf| Command::new(python).arg("--version").output().is_ok_and(|o| o.status.success());

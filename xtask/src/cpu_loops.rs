@@ -1,4 +1,4 @@
-//! `cargo xtask cpu-loops`: what the compiler made of the CPU executor's loops.
+//! `cargo xtask cpu-loops`: checks the machine code of the CPU executor's loops.
 //!
 //! Reads the assembly of the release build. A loop that calls a function for every element, or that was left scalar,
 //! gives the right results ten times slower, and no test of results would say so. The test build cannot take its place: it
@@ -11,24 +11,24 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{Background, cargo, root};
 
-/// The loops are those of these levels: functions named so, made once for each loop.
+/// The levels of the loops: functions with these names, made once for each loop.
 const LEVELS: [&str; 2] = ["pointwise::cpu::level::avx2::<", "pointwise::cpu::level::avx512::<"];
 
-/// What loops of formulas call for a block: a uniform operand, and the loops that load and store one.
+/// The functions that a formula's loop calls for a block: a uniform operand, and the loops that load and store one.
 const SPREAD: &str = "<pointwise::cpu::operand::Source>::spread::<";
 const OPERANDS: &str = "pointwise::cpu::operand::";
 
 /// The loop of an op and an element type.
 const FORMULA: &str = "pointwise::cpu::formula::Run";
 
-/// What any loop may call.
+/// The functions that any loop may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
 
 /// Element types whose maths is floating-point.
 const FLOATS: [&str; 5] = ["<f32", "::f16", "::bf16", "::F8E4M3", "::F8E5M2"];
 
-/// Ops of which a loop is known to break a rule. The long path of a power's gradient stays a function, called for each
-/// element; that of an angle stays one for f16 by AVX2; a root's gradient has more single instructions by AVX-512.
+/// Ops with a loop that breaks a rule for a known reason. The long path of a power's gradient stays a function, called
+/// for each element. So does an angle's for f16 by AVX2. A root's gradient has more single instructions by AVX-512.
 const KNOWN: [&str; 6] = ["PowBackward", "SqrtBackward", "::Sin>", "::Cos>", "::SinBackward>", "::CosBackward>"];
 
 /// One function.
@@ -164,8 +164,8 @@ fn is_arithmetic(mnemonic: &str, suffixes: [&str; 2]) -> bool {
     stems.contains(&stem) || ["cmp", "fmadd", "fmsub", "fnmadd", "fnmsub"].iter().any(|start| stem.starts_with(start))
 }
 
-/// The first of the types that the loop of an op is made for: its operands'. `None` for other loops, those of
-/// conversions among them, of which some have no vector instructions.
+/// The first of the types that the loop of an op is made for: its operands'. `None` for other loops, such as
+/// conversions: some of them have no vector instructions.
 fn element(name: &str) -> Option<&str> {
     if name.contains("pointwise_core::cast::Convert") {
         return None;
@@ -174,19 +174,19 @@ fn element(name: &str) -> Option<&str> {
     types.split(',').next()
 }
 
-/// Whether the loop is that of an op on floats.
+/// True if the loop runs an op on floats.
 fn is_float_map(name: &str) -> bool {
     element(name).is_some_and(|element| FLOATS.iter().any(|float| element.ends_with(float)))
 }
 
-/// Whether a function loads or stores a block of elements.
+/// True if a function loads or stores a block of elements.
 fn serves_blocks(symbol: &str) -> bool {
     let name = format!("{:#}", rustc_demangle::demangle(symbol));
     let is_loop = |level: &&str| name.strip_prefix(*level).is_some_and(|of| of.starts_with(OPERANDS));
     name.starts_with(SPREAD) || LEVELS.iter().any(is_loop)
 }
 
-/// What is wrong with a loop.
+/// Returns the fault of a loop, if it has one.
 fn fault(function: &Loop) -> Option<String> {
     let is_map = element(&function.name).is_some();
     let is_known = KNOWN.iter().any(|op| function.name.contains(op));

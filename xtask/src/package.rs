@@ -11,7 +11,7 @@ use pointwise_build::toolchain;
 use crate::shell::{cargo, root, run as run_command};
 use crate::{build_ptx, family, licences};
 
-/// What is published, each after those it depends on.
+/// The crates to publish, each after those it depends on.
 const CRATES: [&str; 10] = [
     "pointwise-core",
     "pointwise-macros",

@@ -13,7 +13,7 @@ use crate::shell::{root, run};
 pub(crate) struct Wheel {
     /// Name, version and hashes, as pip reads them.
     pub(crate) requirement: &'static str,
-    /// How large it is and what it is good for, for people who are asked.
+    /// Its size and its use, for people who are asked.
     pub(crate) what: &'static str,
 }
 

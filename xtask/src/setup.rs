@@ -36,7 +36,7 @@ enum Answer {
 }
 
 impl Consent {
-    /// Whether to go on. `needs_sudo`: it takes another user's rights.
+    /// Decides if the setup goes on. `needs_sudo`: it takes another user's rights.
     fn answer(self, is_terminal: bool, needs_sudo: bool) -> Answer {
         match self {
             Consent::Given => Answer::Go,
@@ -75,7 +75,7 @@ pub(crate) fn device_toolchain(consent: Consent) -> Result<()> {
             println!("device compiler: {found}");
             return Ok(());
         }
-        // One that is there but does not serve, or is not to be looked for, is for whoever named it to settle.
+        // If a named compiler does not serve or the search is switched off, the user must settle it.
         Err(error @ Error::SwitchedOff) => bail!("{error}; the tests need one: unset {}", toolchain::RUSTC_VARIABLE),
         Err(error) if !error.is_absence() => return Err(error.into()),
         Err(error) => println!("{error}"),

@@ -57,7 +57,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // Where it has ended there is nothing to kill.
+        // If it has ended there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -65,8 +65,8 @@ impl Drop for Background {
 
 /// Builds the tests of a name in all packages, and the libraries and programs that they need. Returns cargo's messages.
 ///
-/// With the features of the whole workspace, tests included, for which `cargo test --workspace` has compiled everything:
-/// for one package, or without tests, cargo would compile `pointwise` again.
+/// It uses the features of the whole workspace, tests included, which `cargo test --workspace` has compiled. For one
+/// package, or without tests, cargo would compile `pointwise` again.
 pub(crate) fn build_tests(name: &str) -> Result<String> {
     let arguments = ["test", "--workspace", "--no-run", "--test", name, "--message-format=json-render-diagnostics"];
     output(cargo().args(arguments))
@@ -83,7 +83,7 @@ pub(crate) fn artifact(messages: &str, library: &str, extension: &str) -> Result
         .with_context(|| format!("cargo named no {library}.{extension} among what it built"))
 }
 
-/// What a command writes, if it succeeds.
+/// Returns the output of a command, if it succeeds.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {}", line(command)))?;
     if !output.status.success() {

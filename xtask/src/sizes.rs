@@ -47,7 +47,7 @@ pub(crate) fn run() -> Result<()> {
     }
     let user = folder.join("user");
     write_user(&user)?;
-    // What is downloaded is not part of a build.
+    // A download is not part of a build.
     run_command(in_user(&user).arg("fetch"))?;
     let without = build(&user, &folder.join("without"), false)?;
     let with = build(&user, &folder.join("with"), true)?;

@@ -19,7 +19,7 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     run(cargo().args(["test", "--workspace"]).env("POINTWISE_KERNELS", "required"))?;
     fuzzers.end()?;
     steps.end("tests: run; fuzzers");
-    // Where it cannot be installed, the book says so.
+    // If mdBook cannot be installed, the book says so.
     let _ = mdbook.map(Background::end);
     book::build_if_possible()?;
     steps.end("book: build, check links");
@@ -31,7 +31,7 @@ pub(crate) fn run_all(consent: setup::Consent) -> Result<()> {
     Ok(())
 }
 
-/// What the parts took.
+/// The times of the parts.
 struct Steps {
     start: Instant,
     /// Name, seconds, and seconds of processors where they are known.

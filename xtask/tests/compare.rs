@@ -144,10 +144,10 @@ fn of_several_runs_the_middle_is_joined() {
     assert!(read("joined.json").contains("--from results/ours.json --peers results/peers.jsonl"));
     write_run(&scene, "results/run3", [2.0, 3.0, 1.0], [30.0, 20.0, 10.0], 6);
     scene.fails(&join, &["not of the same rows"]);
-    // What peers.py leaves where its first process fails, after which the runs are joined.
+    // peers.jsonl as peers.py leaves it if its first process fails, after which the runs are joined.
     fs::write(scene.path("results/run2/peers.jsonl"), "").unwrap();
     scene.fails(&join, &["error: results/run2/peers.jsonl is empty"]);
-    // The scene's programs write what cannot be joined: both faults are said.
+    // The scene's programs write files that cannot be joined: both faults are reported.
     scene.fails(&["--runs", "2", "--out", "two"], &["error: peers.py ended with 1", "cannot read two/run1/ours.json"]);
     scene.fails(&["--runs", "0"], &["'0' is no whole number above 0"]);
 }

@@ -37,7 +37,7 @@ fn every_script_has_help() {
     for entry in fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // Those without are modules of the others.
+        // Scripts without it are modules of the others.
         if !name.ends_with(".py") || !fs::read_to_string(&path).unwrap().contains("if __name__ == \"__main__\"") {
             continue;
         }

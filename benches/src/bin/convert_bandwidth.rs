@@ -1,8 +1,8 @@
 //! Every conversion between element types on large tensors, beside a device-to-device copy:
 //! `convert_bandwidth [--n ELEMENTS] [--from TYPE]`.
 //!
-//! Times are medians of events around single launches, cold by size. A conversion's share is its bytes per second, read
-//! and written, over those of a copy of the operand, timed before it.
+//! Times are medians of events around single launches; the tensors are too large for the cache. A conversion's share is
+//! its bytes per second, read and written, over the bytes per second of a copy of the operand, timed before it.
 
 use benches::{median, random, times};
 use pointwise::{DType, Device, Tensor, kernels};

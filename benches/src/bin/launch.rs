@@ -1,5 +1,5 @@
-//! Host time of a call on 1,024 elements beside that of a bare `cuLaunchKernel` of the same kernel:
-//! `launch [--rounds R]`. Medians over rounds of 500 calls each, the device idle before a round.
+//! Times a call on 1,024 elements on the host, beside a bare `cuLaunchKernel` of the same kernel: `launch [--rounds
+//! R]`. Prints medians over rounds of 500 calls each, with the device idle before a round.
 
 use std::ffi::{CString, c_void};
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Ops of two operands of one byte each, by their table of all pairs and by their formula, from 2^20 elements to 2^28:
-//! `table_bandwidth [--op NAME]... [--dtype TYPE]...`. Where the table is the faster one says what
-//! `crates/pointwise/src/kernel/lookup.rs` should have.
+//! `table_bandwidth [--op NAME]... [--dtype TYPE]...`. The result shows where the table is faster:
+//! `crates/pointwise/src/kernel/lookup.rs` should say the same.
 //!
 //! Times are medians of events around single launches, twice the level-2 cache written before each; the operands have
 //! arbitrary bytes.

@@ -8,7 +8,7 @@ use pointwise::{DType, Strategy};
 
 use crate::device::device_name;
 
-/// What `run` reads and writes.
+/// The files of `run`: the tensors that it reads and writes.
 const RUN_HELP: &str = "\
 The operands are the file's tensors of the names that `pointwise list` shows. \
 Any operand of an op of several may be a number instead: --set b=2, which goes before a tensor b. \

@@ -1,4 +1,4 @@
-//! The tour's part of the ops beside the tables: what they must give.
+//! The tour's part for the ops beside the tables, with their expected results.
 
 use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_core::Element;
@@ -21,7 +21,7 @@ const SINUSOIDAL: [usize; 2] = [131, 66];
 /// Runs an op on a type; an encoding makes elements of that type.
 ///
 /// # Errors
-/// Those of the device.
+/// The errors of the device.
 pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
     let (dtype, device) = (samples.dtype, samples.one.tensor.device());
     let (x, mask) = (&samples.three[0], &samples.conditions);
@@ -49,7 +49,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
     })
 }
 
-/// The elements of `masked_fill` with 1: those of `x` with their bits.
+/// Judges the elements of `masked_fill` with 1: elements of `x` keep their bits.
 fn filled(dtype: DType, x: &[u8], mask: &[u8], got: &[u8]) -> Verdict {
     let one = with_element!(dtype, E => judge::as_bytes(&<E as Element>::from_f64(1.0)).to_vec());
     let pairs = x.chunks_exact(dtype.size()).zip(mask);

@@ -4,7 +4,7 @@ use pointwise::{Device, ErrorKind};
 
 use crate::error::{Error, Result};
 
-/// Checks a device's name; whether it is there is a question for later.
+/// Checks a device's name. A later step checks if the device is there.
 ///
 /// # Errors
 /// Another name, in words for clap.
@@ -18,7 +18,7 @@ pub fn device_name(name: &str) -> Result<String, String> {
     Err("a device is auto, cpu, cuda, cuda:N, emulated, emulated:80 or emulated:90".to_owned())
 }
 
-/// The device of a name. A GPU, or the emulator, in a build without kernels is an error: no op could do anything there.
+/// The device of a name. In a build without kernels, a GPU or the emulator is an error: no op could run there.
 ///
 /// # Errors
 /// No driver or no such device.

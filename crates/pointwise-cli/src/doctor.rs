@@ -1,4 +1,4 @@
-//! `pointwise doctor`: what works on this machine, and what to do about what does not.
+//! `pointwise doctor`: says what works on this machine, and how to repair the rest.
 
 use std::io::Write;
 
@@ -14,10 +14,10 @@ const LABEL: usize = 12;
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
-/// Runs the command. That there is no GPU is no fault.
+/// Runs the command. A machine without a GPU is no fault.
 ///
 /// # Errors
-/// The CPU does not work, or the standard output.
+/// The CPU does not work; the standard output fails.
 pub(crate) fn doctor(out: &mut impl Write) -> Result<()> {
     let mut works = Vec::new();
     let mut advice = Vec::new();
@@ -161,7 +161,7 @@ fn tools(out: &mut impl Write, report: &Report, wanted: bool) -> Result<()> {
         Err(pointwise_build::Error::NoToolchain { .. }) if !wanted => {
             "not found (only building kernels needs one)".to_owned()
         }
-        // What to do about it stands below.
+        // The advice stands below.
         Err(error) if wanted => error.to_string().lines().next().unwrap_or_default().to_owned(),
         Err(error) => error.to_string(),
     };
@@ -187,7 +187,7 @@ fn smoke(device: &Device) -> Result<()> {
     Err(crate::error::Error::Failed(format!("relu of [-1, 0.5, 2] on {device} gave {y:?}; please report this")))
 }
 
-/// What NVIDIA's kernel module says of itself, on Linux.
+/// The version text of NVIDIA's kernel module, on Linux.
 fn driver_version() -> Option<String> {
     let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let words = text.lines().next()?.trim().strip_prefix("NVRM version:")?;
@@ -213,7 +213,7 @@ fn cpu_features() -> String {
     }
 }
 
-/// The lines of a text, none of which a control character can break.
+/// The lines of a text, each without control characters that would break it.
 fn paragraph(text: &str) -> Vec<String> {
     text.lines().map(|text| one_line(text.trim())).collect()
 }

@@ -1,13 +1,13 @@
-//! What can go wrong in a command, and the exit code of each.
+//! The errors of a command, and the exit code of each.
 
 use std::io;
 
 use pointwise::ErrorKind;
 
-/// What a command returns.
+/// The result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The call makes no sense, whatever the data.

@@ -30,7 +30,7 @@ struct Served {
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown op; a type, shape or strategy that it does not take; those of the standard output.
+/// An unknown op; a type, shape or strategy that it does not take; errors of the standard output.
 pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     if let Some(text) = beside(&args.op) {
         return line(out, text);
@@ -71,7 +71,7 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     line(out, "           which kernel serves a call: docs/strategies.md")
 }
 
-/// What there is to say of an op beside the tables, which has no plan.
+/// The text about an op beside the tables, which has no plan.
 fn beside(name: &str) -> Option<String> {
     let is_of = |signature: &str| signature.split('(').next() == Some(name);
     if let Some(row) = special::rows().find(|row| is_of(&row.signature)) {
@@ -85,9 +85,9 @@ fn beside(name: &str) -> Option<String> {
     ))
 }
 
-/// What a call on contiguous tensors of one shape would launch.
+/// Plans a call on contiguous tensors of one shape.
 fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<Served> {
-    // Plans are the same wherever the tensors lie, but for what depends on the size of a device's cache.
+    // Plans are the same for tensors on every device, but for choices by the size of a device's cache.
     let zeros = |dtype: DType| Tensor::empty(&Device::cpu(), dtype, shape).map_err(Error::from);
     let info = op.info();
     let operands = (0..info.operands.len()).map(|k| zeros(info.operand_type(k, dtype))).collect::<Result<Vec<_>>>()?;

@@ -28,7 +28,7 @@ const CHUNK: usize = 8 << 20;
 pub(crate) struct Source<'a> {
     path: &'a Path,
     file: File,
-    /// Where its data begins.
+    /// The offset of its data.
     start: u64,
     header: Metadata,
 }
@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
         Ok(Source { path, file, start, header })
     }
 
-    /// Whether it has a tensor `name`.
+    /// True if it has a tensor `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.header.info(name).is_some()
     }
@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
         names.iter().map(|name| self.read_tensor(name, device)).collect()
     }
 
-    /// As [`Source::read`], of operands that may be left out: those of `names` that the file has.
+    /// Like [`Source::read`], for operands that may be left out: reads the `names` that the file has.
     ///
     /// # Errors
     /// A tensor of a type that ops do not take; out of memory.
@@ -168,7 +168,7 @@ impl Target {
     /// Writes a file of these tensors.
     ///
     /// # Errors
-    /// Those of the device and of the file system; then there is no file, or the old one.
+    /// The errors of the device and of the file system. If it fails, there is no file, or the old one.
     pub(crate) fn write(&self, tensors: &[Named]) -> Result<()> {
         let (header, order) = header(tensors)?;
         let mut draft = Draft::new(&self.0).map_err(|error| self.failed(error))?;

@@ -1,9 +1,9 @@
 //! The commands of `pointwise`: `tour`, `list`, `explain`, `run`, `doctor`, `completions` and `man`.
 //!
-//! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. What went wrong is one line on stderr.
+//! Exit codes: 0 done, 1 the op or the data was at fault, 2 the call was. An error is one line on stderr.
 //!
-//! The public modules are what another program of the project shares with the command: its way to fail, to print and to
-//! write files.
+//! Other programs of the project share the public modules with the command: they fail, print and write files in the
+//! same way.
 
 mod args;
 mod beside;

@@ -20,7 +20,7 @@ use crate::values::{choices, is_open, params};
 /// Runs the command.
 ///
 /// # Errors
-/// Those of the standard output.
+/// The errors of the standard output.
 pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
     if json {
         let describe = |op| serde_json::to_value(describe(op)).map_err(|error| Error::Stdout(error.into()));

@@ -14,10 +14,10 @@ use crate::{rope, special};
 /// Prints the completions of a shell: commands, options and the names of the ops.
 ///
 /// # Errors
-/// Those of the standard output.
+/// The errors of the standard output.
 pub(crate) fn completions(out: &mut impl Write, shell: Shell) -> Result<()> {
     let names = || Op::all().map(|op| op.info().name).chain(special::names()).chain(rope::names()).collect();
-    // Here alone: a wrong name gets a better answer from the op's own check.
+    // Only for completions: a wrong name gets a better answer from the op's own check.
     let with_ops = |command: Command, names: Vec<&'static str>| {
         command.mut_args(|arg| match arg.get_id() == "op" {
             true => arg.value_parser(PossibleValuesParser::new(&names)),
@@ -36,10 +36,10 @@ pub(crate) fn completions(out: &mut impl Write, shell: Shell) -> Result<()> {
 /// Prints the manual page of the program, or of one of its commands.
 ///
 /// # Errors
-/// No such command; those of the standard output.
+/// An unknown command; errors of the standard output.
 pub(crate) fn man(out: &mut impl Write, command: Option<&str>) -> Result<()> {
     let mut program = Args::command();
-    // The names of the commands' pages.
+    // Gives the commands the names of their pages.
     program.build();
     let page = match command {
         None => program,

@@ -1,4 +1,4 @@
-//! A program with a command line: its exit code, and what went wrong as one line on stderr.
+//! Runs a program with a command line: an exit code, and an error as one line on stderr.
 
 use std::io::{self, StdoutLock, Write};
 use std::process::ExitCode;
@@ -15,12 +15,12 @@ pub fn run<A: Parser>(work: impl FnOnce(&A, &mut io::BufWriter<StdoutLock<'stati
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let outcome = work(&args, &mut out).and_then(|()| out.flush().map_err(Error::Stdout));
-    // What was written comes before what went wrong.
+    // The output comes before the error.
     drop(out);
     finish(outcome)
 }
 
-/// The exit code of an outcome; says what went wrong.
+/// Returns the exit code of an outcome, and prints the error.
 fn finish(outcome: Result<()>) -> ExitCode {
     match outcome.or_else(ignore_closed_pipe) {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,7 +39,7 @@ fn ignore_closed_pipe(error: Error) -> Result<()> {
     }
 }
 
-/// What clap has to say: help and version as they are, anything else as one line.
+/// Prints a message of clap: help and version as they are, anything else as one line.
 fn report_usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {

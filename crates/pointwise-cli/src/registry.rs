@@ -1,4 +1,4 @@
-//! The ops the command knows: one variant a kind, so that a new op of a known kind needs nothing here.
+//! The ops that the command knows: one variant a kind, so that a new op of a known kind needs no change here.
 
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
@@ -17,10 +17,10 @@ pub(crate) type Params = [Number; MAX_PARAMS];
 #[derive(Clone, Copy)]
 pub(crate) struct Op(pub(crate) &'static OpDef);
 
-/// A result by the name it has in a file.
+/// A result with its name in a file.
 pub(crate) type Named = (&'static str, Tensor);
 
-/// The strategy that ran instead of the one asked for, and why.
+/// The strategy that ran instead of the given one, and the reason.
 pub(crate) type Replaced = (Strategy, &'static str);
 
 impl Op {
@@ -29,7 +29,7 @@ impl Op {
         info::all().map(Op)
     }
 
-    /// The op of a name.
+    /// Finds an op by its name.
     ///
     /// # Errors
     /// An unknown name; the error has names that are near.
@@ -41,7 +41,7 @@ impl Op {
         })
     }
 
-    /// What its table says of it.
+    /// Its entry in the table.
     pub(crate) fn info(self) -> &'static OpInfo {
         &self.0.info
     }
@@ -60,7 +60,7 @@ impl Op {
         }
     }
 
-    /// Whether argument `k` is left out by `none`: `clamp_tensor` needs but one of its bounds.
+    /// True if `none` leaves argument `k` out: `clamp_tensor` needs only one of its bounds.
     pub(crate) fn is_optional(self, k: usize) -> bool {
         self.info().name == CLAMP && k > 0
     }
@@ -73,16 +73,16 @@ impl Op {
         }
     }
 
-    /// Whether it has a kernel of a strategy for operands of a type.
+    /// True if it has a kernel of a strategy for operands of a type.
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         strategy.serves(self.info(), dtype)
     }
 
-    /// Runs it on operands in the order of their names; [`Number::Default`] is one left out. Also says what was
-    /// launched instead of a strategy that could not serve, on a CUDA device.
+    /// Runs it on operands in the order of their names; [`Number::Default`] stands for an operand that is left out.
+    /// Also says which strategy ran on a CUDA device, if the given one could not serve.
     ///
     /// # Errors
-    /// Those of the library.
+    /// The errors of the library.
     pub(crate) fn run(
         self,
         operands: &[Operand<'_>],
@@ -136,7 +136,7 @@ fn is_open(operand: &Operand<'_>) -> bool {
     matches!(operand, Operand::Number(Number::Default))
 }
 
-/// What `clamp_tensor` is with one bound.
+/// The op that `clamp_tensor` runs with one bound.
 fn bounded(name: &str) -> Result<Op> {
     info::op(name).map(Op).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }

@@ -23,10 +23,10 @@ const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 /// The error allowed, in ULP of the sum of the magnitudes of a pair: the sine's, the products', and one rounding.
 const BOUND: f64 = 2.0;
 
-/// `pointwise run` of a RoPE op: reads q and what else is there, writes q and k.
+/// `pointwise run` of a RoPE op: reads q and the operands that the file has, writes q and k.
 ///
 /// # Errors
-/// Those of the call, the files, the op and the device.
+/// The errors of the call, the files, the op and the device.
 pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Result<()> {
     if args.strategy != Strategy::Auto {
         return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", def.name)));
@@ -109,7 +109,7 @@ fn of_the_call(error: pointwise::Error, settings: &[(String, String)]) -> Error 
     if at_fault { Error::Usage(error.to_string()) } else { error.into() }
 }
 
-/// Whether a key, or the list of which it is an entry, is a setting that was given.
+/// True if a key, or the list that it is an entry of, is a setting that was given.
 fn is_given(key: &str, settings: &[(String, String)]) -> bool {
     let name = key.split('[').next().unwrap_or(key);
     settings.iter().any(|(given, _)| given == name)
@@ -164,11 +164,11 @@ pub(crate) fn rows() -> impl Iterator<Item = (String, String, &'static str)> {
 /// Batch, sequence, heads, lanes of the tour's tensor.
 const SHAPE: [usize; 4] = [2, 96, 4, 64];
 
-/// The tour's part: each op on each type against the rotation at f64. Returns how many pairs there were, and the
-/// faults.
+/// The tour's part: each op on each type against the rotation at f64. Returns the number of pairs of op and type, and
+/// the faults.
 ///
 /// # Errors
-/// Those of the device and the standard output.
+/// The errors of the device and the standard output.
 pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Result<(usize, Vec<String>)> {
     let (mut pairs, mut faults) = (0, Vec::new());
     for def in ROPE {

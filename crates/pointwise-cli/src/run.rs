@@ -16,10 +16,10 @@ use crate::registry::{Op, Replaced};
 use crate::values::{self, Call};
 use crate::{rope, special};
 
-/// Runs the command. What the call has wrong is found before a file is opened.
+/// Runs the command. It finds errors of the call before it opens a file.
 ///
 /// # Errors
-/// Those of the call, the files, the op and the device.
+/// The errors of the call, the files, the op and the device.
 pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     if let Some(def) = rope_op(&args.op) {
         return rope::run(out, args, def);
@@ -71,10 +71,10 @@ pub(crate) fn input(args: &Run) -> Result<&Path> {
     args.input.as_deref().ok_or_else(missing)
 }
 
-/// That an op takes elements of type `got` for an argument.
+/// Checks that an op takes elements of type `got` for an argument.
 ///
 /// # Errors
-/// It does not.
+/// The op does not take them.
 pub(crate) fn check_type(op: &str, argument: &str, got: DType, types: &[DType]) -> Result<()> {
     if types.contains(&got) {
         return Ok(());

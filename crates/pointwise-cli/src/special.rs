@@ -28,16 +28,16 @@ pub(crate) struct Special {
     arguments: &'static [&'static str],
     /// Names and defaults of its settings; no default where one must be given.
     settings: &'static [(&'static str, Option<&'static str>)],
-    /// Those settings that may be a tensor without dimensions instead, as in PyTorch.
+    /// The settings that may be a tensor without dimensions instead, as in PyTorch.
     tensors: &'static [&'static str],
-    /// The strategies that can be asked for.
+    /// The strategies that the user may choose.
     strategies: &'static [Strategy],
-    /// What its table says of it.
+    /// Its entry in the table.
     info: fn() -> &'static OpInfo,
     run: fn(&Work<'_>) -> Result<Done>,
 }
 
-/// The result, and what ran instead of the strategy asked for.
+/// The result, and the strategy that ran instead of the given one.
 type Done = (Tensor, Option<Replaced>);
 
 /// A call whose operands are read.
@@ -118,7 +118,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// `pointwise run` of one of these ops.
 ///
 /// # Errors
-/// Those of the call, the files, the op and the device.
+/// The errors of the call, the files, the op and the device.
 pub(crate) fn run(out: &mut impl Write, args: &Run, op: &'static Special) -> Result<()> {
     let settings = Settings { op, given: &args.set };
     settings.check()?;
@@ -209,7 +209,7 @@ impl Work<'_> {
 }
 
 impl Settings<'_> {
-    /// That every setting is known, given once and of a value that it can have.
+    /// Checks that every setting is known, is given once and has a valid value.
     fn check(&self) -> Result<()> {
         let op = self.op;
         let names = || op.settings.iter().map(|(name, _)| *name);
@@ -236,7 +236,7 @@ impl Settings<'_> {
         Ok(())
     }
 
-    /// That the settings without a default are given, but for those that are `elsewhere`.
+    /// Checks that the settings without a default are given, except those in `elsewhere`.
     fn check_complete(&self, elsewhere: &[&str]) -> Result<()> {
         let is_missing = |name: &str| self.text(name).is_empty() && !elsewhere.contains(&name);
         match self.op.settings.iter().find(|(name, _)| is_missing(name)) {

@@ -39,7 +39,7 @@ const COUNT: usize = 10_007;
 /// Choices of operands that go together, of more than two.
 const CHOICES: usize = 20_000;
 
-/// What the table says.
+/// The notes below the table.
 const NOTES: &str = "\
 A cell is the largest error found / the bound, in units in the last place (ULP).
 `exact`: every result is the correctly rounded value; of lerp, prelu, remainder
@@ -72,22 +72,22 @@ pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What the comparison of an op's results came to.
+/// The outcome of the comparison of an op's results.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     /// The largest error, in ULP; `None` where every result is the correctly rounded value.
     error: Option<f64>,
-    /// What the results break, in a sentence.
+    /// The rule that the results break, in a sentence.
     fault: Option<String>,
 }
 
 impl Verdict {
-    /// Of results that cannot be compared, or are wrong.
+    /// The verdict on results that are wrong or cannot be compared.
     pub(crate) fn broken(fault: impl Into<String>) -> Verdict {
         Verdict { error: None, fault: Some(fault.into()) }
     }
 
-    /// Of results of type `result`. Most of 16 bits must be correctly rounded.
+    /// The verdict on results of type `result`. Most results of 16 bits must be correctly rounded.
     pub(crate) fn of(report: &Report, accuracy: Accuracy, result: DType) -> Verdict {
         let fault = (!report.keeps(accuracy, result, true))
             .then(|| format!("beyond {} ULP, or too often not correctly rounded: {report}", accuracy.bound(result)));
@@ -101,7 +101,7 @@ impl Verdict {
     }
 }
 
-/// What came of an op on a type.
+/// The outcome of an op on a type.
 pub(crate) struct Case {
     dtype: DType,
     verdict: Verdict,
@@ -190,7 +190,7 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
         Ok(Tensor::from_bytes(device, dtype, &bytes, [1, bytes.len() / dtype.size()])?)
     };
     let (halves, gates) = (beside(&two)?, beside(&three[1..])?);
-    // Of a period that no other sample has.
+    // No other sample has this period.
     let conditions = (0..CHOICES).map(|i| u8::from(i % 5 < 2)).collect();
     let conditions = sample(DType::Bool, conditions)?;
     let one = sample(dtype, inputs::codes(dtype, COUNT, 2))?;
@@ -223,7 +223,7 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());
     guarded(run, one.tensor.device(), *dtype, |got| {
         let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
-        // All of a call's results have one type.
+        // The results of a call have one type.
         let result = info.result_type(0, *dtype);
         let got: Vec<Vec<u8>> = got.chunks(n * result.size()).map(<[u8]>::to_vec).collect();
         let reports = calls::reports(op.0, *dtype, &DEFAULTS, &bytes, &got)?;
@@ -235,10 +235,10 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     })
 }
 
-/// Runs an op and judges its results' bytes, one tensor behind the other. A refusal of the op is a fault of it.
+/// Runs an op and judges its results' bytes, one tensor behind the other. If the op refuses, it is at fault.
 ///
 /// # Errors
-/// Those of the judge and the device.
+/// The errors of the judge and the device.
 pub(crate) fn guarded(
     run: impl Fn() -> Result<Vec<Tensor>>,
     device: &Device,

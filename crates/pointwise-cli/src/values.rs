@@ -58,7 +58,7 @@ fn variant(op: Op) -> Option<Op> {
     Op::find(variant.with).ok()
 }
 
-/// The numbers that an op takes, those of its variant included.
+/// The numbers that an op and its variant take.
 pub(crate) fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
     let others = variant(op).map_or(&[][..], |variant| variant.info().params);
     op.info().params.iter().chain(others)
@@ -69,7 +69,7 @@ pub(crate) fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter().filter(move |choice| choice.op == op.info().name)
 }
 
-/// What a call asks for, but for its tensors.
+/// The request of a call, without its tensors.
 pub(crate) struct Call {
     pub(crate) op: Op,
     /// Parameters that are not set have their defaults.
@@ -81,11 +81,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The call beside a file: no tensor of the file that has the name of something that the op takes goes unused. One
-    /// of a parameter's name asks for the op that takes it as an operand. A setting goes before a tensor of its name.
+    /// Combines the call with a file. No tensor of the file may go unused if it has the name of a parameter or operand
+    /// of the op. A tensor with a parameter's name selects the op that takes it as an operand. A setting goes before a
+    /// tensor of its name.
     ///
     /// # Errors
-    /// A tensor that the op takes as a number only, or as a part of another one; no bound at all.
+    /// A tensor that the op takes only as a number, or only as a part of another one; no bound at all.
     pub(crate) fn beside(mut self, file: &Source<'_>, settings: &[(String, String)]) -> Result<Call> {
         let asked = self.asked;
         let is_left = |name: &str| file.has(name) && !settings.iter().any(|(given, _)| given == name);
@@ -136,7 +137,7 @@ fn parameters(op: Op) -> impl Iterator<Item = &'static str> {
     params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param))
 }
 
-/// Whether an op takes something of that name beside its tensors.
+/// True if the op takes a parameter of that name.
 fn takes(op: Op, name: &str) -> bool {
     parameters(op).any(|known| known == name)
 }
@@ -213,7 +214,7 @@ fn parse(info: &ParamInfo, value: &str) -> Result<Number> {
     number_or_none(info.name, value, is_open(info))
 }
 
-/// As [`parse`], of a value that must be there.
+/// Like [`parse`], but the value must be there.
 ///
 /// # Errors
 /// Text that is no number.
@@ -239,7 +240,7 @@ fn number_or_none(name: &str, value: &str, is_open: bool) -> Result<Number> {
     })
 }
 
-/// Whether PyTorch's default is `None`: a bound that does not bind, or a value that depends on the element type.
+/// True if PyTorch's default is `None`: a bound without effect, or a value that depends on the element type.
 pub(crate) fn is_open(info: &ParamInfo) -> bool {
     info.default.is_infinite() || info.default.abs() == f64::MAX
 }

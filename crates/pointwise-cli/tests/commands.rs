@@ -10,7 +10,7 @@ use pointwise::info::{self, OpInfo};
 use pointwise::rope::ROPE;
 use serde_json::Value;
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 /// Every op of the tables.

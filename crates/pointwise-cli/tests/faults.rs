@@ -1,4 +1,4 @@
-//! What can be wrong with a call and with the data: the exit code, one line, and no file left behind.
+//! Errors of a call and of the data: the exit code, one line, and no file left behind.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::fs;
 use common::{Folder, f32s, file, x};
 use proptest::prelude::*;
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 fn good() -> Vec<u8> {

@@ -10,7 +10,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 /// A tensor of a file: name, type, shape, bytes.

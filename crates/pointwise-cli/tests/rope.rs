@@ -10,7 +10,7 @@ use pointwise::{Device, Tensor};
 use safetensors::SafeTensors;
 use serde_json::json;
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 const Q: [f32; 12] = [1.0, 2.0, 3.0, 4.0, -1.0, 0.5, 0.25, 8.0, 1.5, -2.5, 3.5, 0.0];
@@ -191,7 +191,7 @@ fn is_listed() {
         for name in ["rope_theta", "layer_type"] {
             assert!(op["parameters"].as_array().unwrap().iter().any(|setting| setting["name"] == name));
         }
-        // Those that `run --strategy` takes.
+        // The strategies of `run --strategy`.
         assert_eq!(op["strategies"], json!([]));
     }
 }

@@ -9,7 +9,7 @@ use common::{Folder, f32s, file, x};
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 /// Type, shape and bytes of `y`, the only tensor of the file.

@@ -1,11 +1,11 @@
-//! What the command prints, as people see it in a terminal of 80 columns. `INSTA_UPDATE=always` writes the files of
-//! `snapshots/`; what depends on the machine or the build is left out.
+//! The command's output in a terminal of 80 columns. `INSTA_UPDATE=always` writes the files of `snapshots/`. Text that
+//! depends on the machine or the build is left out.
 
 mod common;
 
 use common::{Done, Folder};
 
-/// What the tests run.
+/// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 fn run(arguments: &[&str]) -> Done {

@@ -7,14 +7,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::stream::Stream;
 use crate::tensor::TensorView;
 
-/// What [`Device::parse`] takes.
+/// The names that [`Device::parse`] takes.
 const NAMES: &str = if cfg!(feature = "emulator") {
     "auto, cpu, cuda, cuda:N, emulated or emulated:SM"
 } else {
     "auto, cpu, cuda or cuda:N"
 };
 
-/// Where tensors lie and ops run: the CPU or a CUDA device. Cheap to copy.
+/// The CPU or a CUDA device: there tensors lie and ops run. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct Device(Option<&'static Context>);
 
@@ -28,14 +28,14 @@ impl Device {
     /// its context, which takes a good part of a second.
     ///
     /// # Errors
-    /// No driver ([`ErrorKind::NoDriver`]) or one that cannot be used ([`ErrorKind::BrokenDriver`]), no such device, or
-    /// one that cannot be initialised.
+    /// No driver ([`ErrorKind::NoDriver`]) or an unusable one ([`ErrorKind::BrokenDriver`]); no such device, or a
+    /// device that cannot be initialised.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device(Some(Context::get(ordinal)?)))
     }
 
     /// An emulated device of the newest architecture (sm_90): it runs the GPU's kernels, instruction by instruction, on
-    /// the CPU, and checks every access to memory. For tests where there is no GPU, not for work: it is thousands of
+    /// the CPU, and checks every access to memory. It is for tests without a GPU, not for work: it is thousands of
     /// times slower.
     ///
     /// A fault is the error of the call that launched the kernel ([`ErrorKind::Emulator`]). `POINTWISE_EMULATOR_CHECKS`,
@@ -49,10 +49,10 @@ impl Device {
         Device::emulated_as(90)
     }
 
-    /// [`Device::emulated`], of compute capability `sm`: 80 or 90.
+    /// [`Device::emulated`] with compute capability `sm`: 80 or 90.
     ///
     /// # Errors
-    /// As there, and any other `sm`.
+    /// The errors of [`Device::emulated`], and any other `sm`.
     #[cfg(feature = "emulator")]
     pub fn emulated_as(sm: u32) -> Result<Device> {
         Ok(Device(Some(Context::emulated(sm)?)))
@@ -61,18 +61,18 @@ impl Device {
     /// `cuda:0` if there is a driver with a device, and this build has kernels for it (see [`embedded`]); else the CPU.
     ///
     /// # Errors
-    /// A driver or a device that is there but cannot be initialised: it is not passed over in silence.
+    /// A driver or a device that exists but cannot be initialised: it is not passed over in silence.
     ///
     /// [`embedded`]: crate::embed::embedded
     pub fn best() -> Result<Device> {
         Device::best_for(crate::embed::embedded())
     }
 
-    /// As [`Device::best`], for ops of one's own, whose kernels are [`include_kernels!`](crate::include_kernels)'
-    /// `KERNELS`.
+    /// [`Device::best`] for a program's own ops, with the kernels of [`include_kernels!`](crate::include_kernels)
+    /// (`KERNELS`).
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Device::best`].
     pub fn best_for(kernels: &crate::embed::Kernels) -> Result<Device> {
         let Some(oldest) = kernels.oldest() else {
             return Ok(Device::cpu());
@@ -84,9 +84,9 @@ impl Device {
         }
     }
 
-    /// The devices to test ops on whose kernels are `kernels`: [`embedded`], or those of
+    /// The devices for tests of ops with `kernels`: [`embedded`], or `KERNELS` of
     /// [`include_kernels!`](crate::include_kernels). These are the CPU and the first GPU, as [`Device::best_for`] finds
-    /// it; where there is none, the CPU and an emulated device. So a test runs the GPU's kernels on every machine.
+    /// it; without a GPU, the CPU and an emulated device. So a test runs the GPU's kernels on every machine.
     ///
     /// `POINTWISE_DEVICE` names another choice: one device, as for [`Device::parse`], or `auto` for the above.
     ///
@@ -138,22 +138,22 @@ impl Device {
         static TELL: std::sync::Once = std::sync::Once::new();
         TELL.call_once(|| {
             use std::io::Write as _;
-            // Not `eprintln!`, whose lines `cargo test` does not show. There is nobody to tell if this fails.
+            // Not `eprintln!`, whose lines `cargo test` does not show. A failure to write is ignored.
             let _ = writeln!(std::io::stderr(), "pointwise: NOT TESTED: the GPU's kernels. Only the CPU is: {why}");
         });
         Ok(vec![Device::cpu()])
     }
 
-    /// How many CUDA devices the driver sees; 0 without a driver that can be used.
+    /// The number of CUDA devices that the driver sees; 0 without a usable driver.
     pub fn cuda_count() -> usize {
         cuda::device_count().unwrap_or(0)
     }
 
-    /// The device of a name: `auto` ([`Device::best`]), `cpu`, `cuda` (the first), `cuda:N`, and with the feature
+    /// Finds a device by its name: `auto` ([`Device::best`]), `cpu`, `cuda` (the first), `cuda:N`, and with the feature
     /// `emulator` `emulated` or `emulated:SM`, such as `emulated:80`.
     ///
     /// # Errors
-    /// Another word, or as [`Device::cuda`].
+    /// Another word; the errors of [`Device::cuda`].
     pub fn parse(name: &str) -> Result<Device> {
         match name {
             "auto" => Device::best(),
@@ -180,19 +180,19 @@ impl Device {
         }
     }
 
-    /// Whether this is the CPU.
+    /// True if this is the CPU.
     #[inline]
     pub fn is_cpu(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this is a CUDA device, and not an emulated one.
+    /// True if this is a CUDA device, but not an emulated one.
     #[inline]
     pub fn is_cuda(&self) -> bool {
         self.0.is_some_and(|context| !context.is_emulated())
     }
 
-    /// Whether this is an emulated device.
+    /// True if this is an emulated device.
     #[inline]
     pub fn is_emulated(&self) -> bool {
         self.0.is_some_and(Context::is_emulated)
@@ -204,29 +204,29 @@ impl Device {
         self.0.filter(|context| !context.is_emulated()).map(|context| context.ordinal)
     }
 
-    /// What the CUDA device is, or is emulated as; none for the CPU.
+    /// The properties of the CUDA device, real or emulated; none for the CPU.
     pub fn info(&self) -> Option<&'static DeviceInfo> {
         self.0.map(|context| &context.info)
     }
 
-    /// Bytes of the CUDA device's memory that are free, and all; none for the CPU.
+    /// The free bytes and all bytes of the CUDA device's memory; none for the CPU.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     pub fn memory(&self) -> Result<Option<(usize, usize)>> {
         self.0.map(Context::memory).transpose()
     }
 
-    /// Waits for all work that was queued on the device's own stream and on those of [`Stream::new`]; streams of other
-    /// code are theirs to wait for. Nothing to wait for on the CPU.
+    /// Waits for all work that was queued on the device's own stream and on streams of [`Stream::new`], but not on
+    /// streams of other code. Returns at once on the CPU.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The errors of the work.
     pub fn synchronize(&self) -> Result<()> {
         self.0.map_or(Ok(()), Context::synchronize)
     }
 
-    /// The device's own stream, on which calls run that name none.
+    /// The device's own stream: calls run on it unless they name another.
     #[inline]
     pub fn stream(&self) -> Stream {
         Stream::own(*self)
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use crate::embed::Kernels;
 
-    /// A panic in one thread, caught, must not cost the others their tensors.
+    /// If a thread panics and the panic is caught, the other threads keep their tensors.
     #[test]
     fn values_cross_threads_and_panics() {
         fn crosses<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}

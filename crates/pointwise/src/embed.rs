@@ -1,14 +1,14 @@
-//! Kernels embedded in the program: PTX, and machine code where it was asked for, compressed in small groups.
+//! Kernels embedded in the program, compressed in small groups: PTX, and machine code if the build asks for it.
 //!
 //! `pointwise-build` writes the expression of a [`Pack`], and the files that it includes; [`include_kernels!`] makes a
 //! [`Kernels`] of it.
 //!
 //! [`include_kernels!`]: crate::include_kernels
 //!
-//! An entry is loaded as a module of its own, so that the driver compiles what a program uses and nothing else. A newer
-//! target embeds only what it has otherwise than an older one. All kernels wait for those before them in their stream
-//! by an instruction that sm_90 brought, so that they may be launched early there; in PTX for an older target it is a
-//! comment, until a device asks that knows it.
+//! Each entry is loaded as a module of its own, so that the driver compiles only the kernels that a program uses. A
+//! newer target embeds an entry only if it differs from the older target's. Every kernel waits for the kernels before
+//! it in its stream, by an instruction of sm_90, so that it may be launched early there. In PTX for an older target the
+//! instruction is a comment; a device that knows it gets it as an instruction.
 
 use std::{io::Read, sync::OnceLock};
 
@@ -84,7 +84,7 @@ type Symbol = (&'static str, Option<u64>);
 struct Target {
     sm: u32,
     ptx: (u32, u32),
-    /// The names of the entries, sorted, one a line; `None` where those are all there are.
+    /// The names of the entries, sorted, one a line; `None` if the target has all entries of the table.
     names: Option<&'static str>,
     /// The compressed groups, one after another.
     bytes: &'static [u8],
@@ -107,14 +107,14 @@ impl Target {
         self.ptx == (0, 0)
     }
 
-    /// Whether a device runs it: machine code runs on devices of its major version, from its minor version on, and the
+    /// True if a device runs it: machine code runs on devices of its major version, from its minor version on, and the
     /// driver compiles PTX for every newer device.
     fn serves(&self, device: u32) -> bool {
         self.sm <= device && (!self.is_machine_code() || self.sm / 10 == device / 10)
     }
 
-    /// What a device of compute capability `device` is to load for the entry at `index` of the target's own sorted
-    /// list. The error is a sentence.
+    /// Returns the image of the entry at `index` of the target's own sorted list for a device of compute capability
+    /// `device`. The error is a sentence.
     fn image(&self, index: usize, symbol: &str, device: u32) -> Result<OwnedImage, String> {
         OwnedImage { bytes: self.bytes(index, symbol)?, sm: self.sm, ptx: self.ptx }.on(device)
     }
@@ -155,7 +155,7 @@ fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     let broken = |error: &dyn std::fmt::Display| format!("its bytes cannot be decompressed ({error})");
     let decoder = StreamingDecoder::new(frame).map_err(|error| broken(&error))?;
     let mut bytes = Vec::with_capacity(size);
-    // One byte more than there should be is enough to know that there are too many.
+    // One byte more than expected is enough to notice that there are too many.
     decoder.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| broken(&error))?;
     if bytes.len() != size {
         return Err(format!("it has {} bytes instead of {size}", bytes.len()));
@@ -163,13 +163,13 @@ fn decompress(frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether a module's text has the entry `symbol`.
+/// True if a module's text has the entry `symbol`.
 fn declares(text: &[u8], symbol: &str) -> bool {
     let entry = format!(".entry {symbol}(");
     text.windows(entry.len()).any(|window| window == entry.as_bytes())
 }
 
-/// What the driver is to load.
+/// An image for the driver to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedImage {
     /// PTX that ends in a NUL byte, or a cubin.
@@ -180,16 +180,16 @@ pub(crate) struct OwnedImage {
     pub(crate) ptx: (u32, u32),
 }
 
-/// The oldest device that has the instruction.
+/// The oldest device that has the instruction `griddepcontrol.wait`.
 pub(crate) const WAITS_SINCE: u32 = 90;
-/// The oldest PTX that has it.
+/// The oldest PTX version that has it.
 const WAITS_SINCE_PTX: (u32, u32) = (7, 8);
 /// The instruction as a comment, and as itself.
 const WAITS: [&[u8]; 2] = [b"//griddepcontrol.wait;", b"  griddepcontrol.wait;"];
 
 impl OwnedImage {
-    /// For a device of compute capability `device`: with the wait for the kernels before it as an instruction, where
-    /// there is that. The error is a sentence.
+    /// Prepares the image for a device of compute capability `device`: if it knows the wait for earlier kernels, the
+    /// comment becomes the instruction. The error is a sentence.
     fn on(mut self, device: u32) -> Result<OwnedImage, String> {
         if device < WAITS_SINCE || self.ptx == (0, 0) {
             return Ok(self);
@@ -222,18 +222,18 @@ impl Kernels {
         Kernels { pack: (why, "", &[]), symbols: OnceLock::new() }
     }
 
-    /// Whether there are no kernels, because the program was built without a compiler for GPU code.
+    /// True if there are no kernels, because the program was built without a compiler for GPU code.
     pub fn is_empty(&self) -> bool {
         let (_, names, targets) = self.pack;
         targets.is_empty() || names.is_empty()
     }
 
-    /// The oldest compute capability that there are kernels for; `None` if there are none.
+    /// The oldest compute capability that has kernels; `None` if there are none.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.packed().map(|target| target.sm).min().filter(|_| !self.is_empty())
     }
 
-    /// The compiler that built the kernels, or why there are none.
+    /// The compiler that built the kernels, or the reason why there are none.
     pub fn note(&self) -> &str {
         self.pack.0
     }
@@ -242,12 +242,12 @@ impl Kernels {
         self.pack.2.iter().map(Target::from)
     }
 
-    /// The compute capabilities that PTX is there for: 90 is 9.0.
+    /// The compute capabilities with PTX: 90 is 9.0.
     pub fn targets(&self) -> Vec<u32> {
         self.sms(false)
     }
 
-    /// The compute capabilities that machine code is there for.
+    /// The compute capabilities with machine code.
     pub fn cubins(&self) -> Vec<u32> {
         self.sms(true)
     }
@@ -261,17 +261,17 @@ impl Kernels {
         self.symbols().iter().map(|(name, _)| *name)
     }
 
-    /// Whether there is an entry of this name.
+    /// True if there is an entry of this name.
     pub fn contains(&self, symbol: &str) -> bool {
         self.index(symbol).is_some()
     }
 
-    /// Whether there is an entry of this name that was made of this row.
+    /// True if there is an entry of this name that was made of this row.
     pub(crate) fn is_bound(&self, symbol: &str, row: u64) -> bool {
         self.index(symbol).is_some_and(|index| self.symbols()[index].1 == Some(row))
     }
 
-    /// The PTX of one entry for a device of this compute capability: the newest that is old enough.
+    /// The PTX of one entry for a device of this compute capability: the newest that the device runs.
     pub fn ptx(&self, symbol: &str, sm: u32) -> Option<String> {
         let texts = self.packed().filter(|target| !target.is_machine_code());
         let (target, place) = newest(texts, symbol, self.index(symbol)?, sm)?;
@@ -280,8 +280,8 @@ impl Kernels {
         String::from_utf8(bytes).ok()
     }
 
-    /// What a device of compute capability `device` is to load for an entry of a row: machine code if there is some for
-    /// it, else the newest PTX that is old enough.
+    /// Returns the image of an entry of a row for a device of compute capability `device`: machine code if there is
+    /// some for it, else the newest PTX that it runs.
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`] if there is none, if it was made of another row, or if the program's data is damaged.
@@ -360,7 +360,7 @@ mod tests {
         )
     }
 
-    /// What a list says of a name without a word, as older versions wrote it, or of another row's kernel.
+    /// An entry without a word, as older versions wrote it, and an entry of another row are refused.
     #[test]
     fn a_kernel_of_another_row_is_refused() {
         static KERNELS: Kernels = of("rustc", "a 00000000000000ff\nb\nc g", &[(80, (7, 0), "*", b"", &[])]);
@@ -409,7 +409,7 @@ mod tests {
                 let ptx = if newest == 90 { (7, 8) } else { (7, 0) };
                 assert_eq!((image.sm, image.ptx), (newest, ptx), "{symbol} {device}");
                 let mut expected = text(symbol, newest);
-                // What sm_90 does not have it has from sm_80, where the instruction is a comment.
+                // An entry that sm_90 lacks comes from sm_80, where the instruction is a comment.
                 if (newest, symbol) == (90, "b") {
                     expected = expected.replace("griddep", "  griddep");
                 }

@@ -8,10 +8,10 @@ use pointwise_core::{DType, NoDType};
 
 use crate::{Device, Shape};
 
-/// What every fallible call of this crate returns.
+/// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. Small (one pointer), so that results stay cheap on the launch path.
+/// The reason why a call failed. Small (one pointer), so that results stay cheap on the launch path.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -25,7 +25,7 @@ struct Inner {
 impl UnwindSafe for Error {}
 impl RefUnwindSafe for Error {}
 
-/// What a driver answered: the source of errors that come from one.
+/// The answer of a driver: the source of errors that come from a driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} ({code}): {text}")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub struct DriverError {
     pub text: String,
 }
 
-/// What the system answered when a file was read.
+/// The answer of the system when a file was read.
 #[derive(Debug, Clone)]
 pub struct FileError(Arc<io::Error>);
 
@@ -82,7 +82,7 @@ pub enum ErrorKind {
     /// Two shapes that must be equal are not.
     #[error("{what}: expected shape {expected}, got {got}")]
     ShapeMismatch {
-        /// Which operand of which call.
+        /// The operand and its call.
         what: String,
         /// The shape the call needs.
         expected: Shape,
@@ -108,9 +108,9 @@ pub enum ErrorKind {
     DType {
         /// The op or call.
         op: String,
-        /// What it was given.
+        /// The given type.
         got: DType,
-        /// What it takes.
+        /// The types that the call takes.
         allowed: Vec<DType>,
     },
     /// There is no type for operands of these two types to meet in.
@@ -138,7 +138,7 @@ pub enum ErrorKind {
     /// Tensors of one call lie on different devices.
     #[error("{what} is on {got}, but the call runs on {expected}: move it with to_device(&{})", device_call(.expected))]
     DeviceMismatch {
-        /// Which operand.
+        /// The operand.
         what: String,
         /// The device the call runs on.
         expected: Device,
@@ -158,7 +158,7 @@ pub enum ErrorKind {
         "{what}: an output must be the very tensor it replaces, of the same layout, or share no memory with it; copy one of them first"
     )]
     Overlap {
-        /// Which tensors.
+        /// The tensors.
         what: String,
     },
     /// Memory that several tensors share would be written.
@@ -177,26 +177,26 @@ pub enum ErrorKind {
         /// The view's strides, in elements.
         strides: Vec<i64>,
     },
-    /// A parameter is outside what the call takes.
+    /// A parameter has a value that the call does not take.
     #[error("{name} = {value}: {why}")]
     Parameter {
         /// The parameter.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// There is no NVIDIA driver here.
     #[error("no NVIDIA driver ({tried}): install the driver, or use the CPU (Device::cpu())")]
     NoDriver {
-        /// What was looked for, and what came of it.
+        /// The libraries that were tried, and the outcome.
         tried: String,
     },
-    /// There is an NVIDIA driver, which cannot be used as it is.
+    /// There is an NVIDIA driver, but it cannot be used as it is.
     #[error("the NVIDIA driver cannot be used ({why}): repair or update it, or use the CPU (Device::cpu())")]
     BrokenDriver {
-        /// What it answered, or lacks.
+        /// The driver's answer, or what it lacks.
         why: String,
     },
     /// There is a driver, but no such device.
@@ -204,7 +204,7 @@ pub enum ErrorKind {
     NoDevice {
         /// The device asked for.
         ordinal: usize,
-        /// How many there are.
+        /// The number of devices.
         count: usize,
     },
     /// The CUDA driver refused a call.
@@ -222,7 +222,7 @@ pub enum ErrorKind {
     /// The emulator found a fault in a kernel that it ran, or cannot run at all.
     #[error("the emulator: {finding}")]
     Emulator {
-        /// What was found, and where.
+        /// The fault, and its place.
         finding: String,
     },
     /// The driver could not load a kernel's module.
@@ -243,7 +243,7 @@ pub enum ErrorKind {
         code: i32,
         /// The driver's compiler's words.
         log: String,
-        /// What to do.
+        /// Advice.
         advice: String,
     },
     /// No embedded kernel does this.
@@ -251,7 +251,7 @@ pub enum ErrorKind {
     NoKernel {
         /// The kernel.
         symbol: String,
-        /// Why it is missing, and what to do.
+        /// The reason why it is missing, and advice.
         why: String,
     },
     /// The device's memory is used up.
@@ -281,9 +281,9 @@ pub enum ErrorKind {
     /// Data of another length than the shape needs.
     #[error("expected {expected} {unit}, got {got}: data and shape must agree")]
     DataLength {
-        /// What the shape needs.
+        /// The length that the shape needs.
         expected: usize,
-        /// What was given.
+        /// The length of the data.
         got: usize,
         /// `elements` or `bytes`.
         unit: &'static str,
@@ -314,9 +314,9 @@ pub enum ErrorKind {
     /// The call cannot be served here.
     #[error("{what}: {advice}")]
     Unsupported {
-        /// What was asked.
+        /// The request.
         what: String,
-        /// What to do.
+        /// Advice.
         advice: String,
     },
 }
@@ -333,7 +333,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// Whether shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the
+    /// True if shapes were at fault: unequal, not broadcastable, of too many dimensions, or of another size than the
     /// data.
     pub fn is_shape(&self) -> bool {
         matches!(
@@ -347,7 +347,7 @@ impl Error {
         )
     }
 
-    /// Whether an element type was at fault.
+    /// True if an element type was at fault.
     pub fn is_dtype(&self) -> bool {
         matches!(
             self.kind(),
@@ -355,27 +355,27 @@ impl Error {
         )
     }
 
-    /// Whether there is no driver or no such device here, so that the CPU is the device to use.
+    /// True if there is no driver or no such device here, so that the CPU is the device to use.
     pub fn is_no_device(&self) -> bool {
         matches!(self.kind(), ErrorKind::NoDriver { .. } | ErrorKind::NoDevice { .. })
     }
 
-    /// Whether memory was used up.
+    /// True if memory was used up.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self.kind(), ErrorKind::OutOfMemory { .. })
     }
 
-    /// Whether the kernel is missing or the driver could not load it.
+    /// True if the kernel is missing or the driver could not load it.
     pub fn is_kernel(&self) -> bool {
         matches!(self.kind(), ErrorKind::NoKernel { .. } | ErrorKind::Load { .. })
     }
 
-    /// Whether a call of the CUDA driver failed.
+    /// True if a call of the CUDA driver failed.
     pub fn is_driver(&self) -> bool {
         matches!(self.kind(), ErrorKind::Driver { .. } | ErrorKind::Load { .. })
     }
 
-    /// The driver's result code, where the driver was at fault.
+    /// The driver's result code, if the driver was at fault.
     pub fn driver_code(&self) -> Option<i32> {
         match self.kind() {
             ErrorKind::Driver { code, .. } | ErrorKind::Load { code, .. } => Some(*code),
@@ -418,8 +418,8 @@ impl PartialEq for Error {
     }
 }
 
-/// The source is what a driver ([`DriverError`]), the loader of the driver's library, the emulator or the system
-/// ([`FileError`]) answered. The message of the error says it, too.
+/// The source is the answer of a driver ([`DriverError`]), the loader of the driver's library, the emulator or the
+/// system ([`FileError`]). The message of the error says it, too.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.source {
@@ -435,7 +435,7 @@ fn broadcast_size(a: &Shape, b: &Shape, dim: usize) -> usize {
     dim.checked_sub(missing).and_then(|d| a.get(d)).copied().unwrap_or(1)
 }
 
-/// Text from outside, its control characters escaped: a message is one line.
+/// Escapes control characters in text from outside: a message is one line.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -475,7 +475,7 @@ fn log_note(log: &str) -> String {
     if words.is_empty() { String::new() } else { format!("; the driver's log: {}", words.join(" ")) }
 }
 
-/// How much memory there is, where that is known.
+/// The amount of memory, if it is known.
 fn free_note(free: usize, total: usize) -> String {
     match total {
         0 => String::new(),
@@ -483,7 +483,7 @@ fn free_note(free: usize, total: usize) -> String {
     }
 }
 
-/// A number of bytes as people read it.
+/// A number of bytes in a form for people.
 fn bytes(bytes: usize) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64 / 1024.0;

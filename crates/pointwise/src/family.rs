@@ -39,13 +39,13 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// Every op of the tables: unary ones, of two and three operands, gated ones, then all gradients.
+/// Returns every op of the tables: unary ones, of two operands, gated ones, of three operands, then all gradients.
 pub fn all() -> impl Iterator<Item = &'static crate::kernel::OpDef> {
     [UNARY, BINARY, GATED, TERNARY, BACKWARD, GRADIENTS].into_iter().flatten().copied()
 }
 
-/// The op of a name (`silu`, `add`, `mul_backward`), of [`info::all`](crate::info::all).
-/// [`rope_op`](crate::rope::rope_op) has rotary ones.
+/// Finds an op by its name (`silu`, `add`, `mul_backward`) in [`info::all`](crate::info::all).
+/// [`rope_op`](crate::rope::rope_op) finds rotary ones.
 pub fn op(name: &str) -> Option<&'static crate::kernel::OpDef> {
     all().find(|def| def.info.name == name)
 }

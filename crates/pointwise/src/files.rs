@@ -1,4 +1,4 @@
-//! Reading of small files that a user names: no pipe that waits for a writer, no device without an end.
+//! Reads small files that a user names, but no pipe that waits for a writer and no endless device.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
@@ -7,14 +7,14 @@ use std::path::Path;
 /// Bytes of the largest file that is read: configurations and measurements have far fewer.
 const MOST: u64 = 16 << 20;
 
-/// The bytes of a regular file.
+/// Reads the bytes of a regular file.
 ///
 /// # Errors
-/// Anything else than a regular file, one of more than 16 MiB, and those of the file system.
+/// Anything but a regular file; a file of more than 16 MiB; errors of the file system.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     check_regular(path)?;
     let mut bytes = Vec::new();
-    // Its length says nothing of a file that grows, nor of those of /proc.
+    // The length that the system gives is not enough: a file may grow, and files of /proc have length 0.
     File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {} MiB", MOST >> 20)));
@@ -22,7 +22,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Refuses what is there, but no regular file: to open a pipe waits for its other end.
+/// Refuses anything but a regular file: to open a pipe waits for its other end.
 ///
 /// # Errors
 /// A directory, a pipe or a device; nothing there.

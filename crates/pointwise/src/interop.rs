@@ -21,8 +21,8 @@
 //! * **Order.** Work that wrote the memory comes before work that reads it: both on one stream, or the second stream
 //!   waits for the first ([`Stream::wait_for`]), or the host waits ([`Stream::synchronize`], [`Device::synchronize`]).
 //!   This crate orders the use of *its own* tensors on several streams; it does not know the history of foreign memory.
-//! * **Lifetime.** The buffer is freed only when queued work is done with it, or in stream order after that work. A graph
-//!   that has captured such work may queue it again until the graph is dropped: the buffer outlives the graph.
+//! * **Lifetime.** The buffer is freed only when queued work is done with it, or in stream order after that work. A
+//! graph that has captured such work may queue it again until the graph is dropped: the buffer must outlive the graph.
 //! * **Content.** The elements are initialised. A bool is any byte, true unless it is 0.
 //!
 //! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.
@@ -30,9 +30,9 @@
 //! # Temporaries
 //!
 //! A call that converts an operand, or a random op on a view that is not contiguous, allocates from this crate's pool.
-//! Code with an allocator of its own converts first: [`result_type`](crate::kernel::result_type) has the element type in
-//! which operands meet, and `kernels::to_dtype().on(&stream).run_into(x, y)` writes `x` to memory that it has allocated,
-//! converted or one element after another. The `_into` form of the op then allocates nothing.
+//! Code with an allocator of its own converts first: [`result_type`](crate::kernel::result_type) gives the common
+//! element type of the operands, and `kernels::to_dtype().on(&stream).run_into(x, y)` writes `x`, converted or
+//! contiguous, to memory that the caller has allocated. The `_into` form of the op then allocates nothing.
 //!
 //! # Contexts
 //!

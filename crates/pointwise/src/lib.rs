@@ -15,7 +15,7 @@
 //! [`rope::ROPE`] list them as data, except for dropout and the position encodings. [`prelude`] has the names that most
 //! programs use.
 //!
-//! A package makes ops of its own of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
+//! A package makes its own ops of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
 //!
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
 //! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
@@ -58,7 +58,7 @@ mod stream;
 pub mod tensor;
 pub mod tuner;
 
-/// Which threads CPU calls run on.
+/// The threads that CPU calls run on.
 pub mod parallel {
     pub use crate::cpu::parallel::{Executor, set_executor};
 }
@@ -84,8 +84,8 @@ pub mod info {
     pub use crate::kernel::{declared_generators, declared_ops};
 }
 
-/// What most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. Where such a module is compiled
-/// for the GPU, the prelude has the names of formulas alone.
+/// The names that most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. If such a module is
+/// compiled for the GPU, the prelude has only the names of formulas.
 pub mod prelude {
     pub use pointwise_core::op::Index;
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
@@ -97,7 +97,7 @@ pub mod prelude {
     };
 }
 
-/// What the macros of this crate expand to. No part of the API.
+/// The names that the macros of this crate use in their output. No part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use pointwise_core::formula::source;

@@ -9,7 +9,7 @@ use pointwise_core::{DType, Element, F8E4M3, F8E5M2, ParamInfo, bf16, f16};
 
 use crate::error::{ErrorKind, Result};
 
-/// A scalar of any type, as PyTorch's `Scalar`: what parameters and scalar operands are given as.
+/// A scalar of any type, like PyTorch's `Scalar`: the type of parameters and scalar operands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Number {
@@ -69,8 +69,8 @@ impl Number {
     /// The kernel parameter for a call on `dtype`: the value in the type that maths on `dtype` runs in.
     ///
     /// # Errors
-    /// An integer type takes only whole numbers that it can hold; bool only 0 and 1. A bound that lies beyond the type
-    /// on the side on which it is open by default (`clamp`'s) is no error, since it cannot bind.
+    /// An integer type takes only whole numbers that it can hold; bool only 0 and 1. A bound beyond the type is no
+    /// error on the side that is open by default (`clamp`'s), since it has no effect.
     pub(crate) fn word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let refuse = |why: String| ErrorKind::Parameter { name: info.name, value: self.to_string(), why };
         match dtype {
@@ -106,10 +106,10 @@ impl Number {
         }
     }
 
-    /// As [`Number::word`], but a float rounded to the element type first: what comparisons take.
+    /// Like [`Number::word`], but a float is first rounded to the element type, as comparisons need it.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Number::word`].
     pub(crate) fn rounded_word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let value = self.to_f64(info);
         Ok(match dtype {
@@ -121,10 +121,10 @@ impl Number {
         })
     }
 
-    /// The bits of an element of type `dtype`: what ops that move bits take.
+    /// The bits of an element of type `dtype`, for ops that move bits.
     ///
     /// # Errors
-    /// As [`Number::word`].
+    /// The errors of [`Number::word`].
     pub(crate) fn bits(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         let value = self.to_f64(info);
         Ok(match dtype {
@@ -137,16 +137,16 @@ impl Number {
         })
     }
 
-    /// Whether it is finite, but beyond what a float type can hold.
+    /// True if it is finite, but beyond the range of a float type.
     pub(crate) fn is_beyond(self, info: &ParamInfo, dtype: DType) -> bool {
         let value = self.to_f64(info);
         dtype.is_float() && value.is_finite() && value.abs() > f64::from(largest(dtype))
     }
 
-    /// The kernel parameter as the oracle takes it: after its conversion to the compute type, in f64.
+    /// The kernel parameter in the oracle's form: converted to the compute type, in f64.
     ///
     /// # Errors
-    /// As [`Number::word`].
+    /// The errors of [`Number::word`].
     pub(crate) fn oracle(self, info: &ParamInfo, dtype: DType) -> Result<f64> {
         let word = self.word(info, dtype)?;
         Ok(match dtype {
@@ -156,18 +156,18 @@ impl Number {
         })
     }
 
-    /// As the f32 that maths on a float type starts from. A default of `f64::MAX` or `MIN` is the type's own.
+    /// The value as the f32 that maths on a float type starts from. A default of `f64::MAX` or `MIN` is the type's own.
     fn float(self, info: &ParamInfo, dtype: DType) -> f32 {
         match self {
             Number::Default if info.default == f64::MAX => largest(dtype),
             Number::Default if info.default == f64::MIN => -largest(dtype),
-            // Not by way of f64, which would be another rounding of a large one.
+            // Not through f64: that would round a large integer twice.
             Number::Int(value) => value as f32,
             _ => self.to_f64(info) as f32,
         }
     }
 
-    /// As a whole number, infinities as the far ends; `None` for a fraction or NaN.
+    /// The value as a whole number, infinities as the far ends; `None` for a fraction or NaN.
     fn whole(self, info: &ParamInfo) -> Option<i128> {
         match self {
             Number::Int(value) => Some(value as i128),

@@ -46,13 +46,13 @@ impl Shape {
         &self.dims[..usize::from(self.rank)]
     }
 
-    /// How many dimensions there are.
+    /// The number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.dims().iter().product()
@@ -70,7 +70,7 @@ impl Shape {
         strides
     }
 
-    /// The shape all of `shapes` broadcast to: aligned at their last dimensions, each size equal or 1.
+    /// Returns the shape that all of `shapes` broadcast to: aligned at their last dimensions, each size equal or 1.
     ///
     /// # Errors
     /// Sizes that differ and are not 1; the error shows the two shapes and the dimension.
@@ -81,10 +81,10 @@ impl Shape {
         rest.iter().try_fold(**first, |result, shape| result.broadcast_with(shape))
     }
 
-    /// [`Shape::broadcast`] of two.
+    /// [`Shape::broadcast`] of two shapes.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Shape::broadcast`].
     pub fn broadcast_with(&self, other: &Shape) -> Result<Shape> {
         let (long, short) = if self.rank >= other.rank { (self, other) } else { (other, self) };
         let offset = long.rank() - short.rank();
@@ -150,7 +150,7 @@ impl PartialEq<Vec<usize>> for Shape {
     }
 }
 
-/// `for dim in tensor.shape()`, which a slice's own iterator does not reach.
+/// Lets `for dim in tensor.shape()` work, which a slice's own iterator does not do.
 impl<'a> IntoIterator for &'a Shape {
     type Item = &'a usize;
     type IntoIter = std::slice::Iter<'a, usize>;
@@ -209,12 +209,12 @@ impl fmt::Debug for Strides {
     }
 }
 
-/// What a shape can be given as: `[2, 3]`, `&[2, 3]`, `vec![2, 3]`, `6`, a [`Shape`], or `[]` for a scalar.
+/// A type that converts to a shape: `[2, 3]`, `&[2, 3]`, `vec![2, 3]`, `6`, a [`Shape`], or `[]` for a scalar.
 pub trait IntoShape {
     /// The shape.
     ///
     /// # Errors
-    /// As [`Shape::new`].
+    /// The errors of [`Shape::new`].
     fn into_shape(self) -> Result<Shape>;
 }
 

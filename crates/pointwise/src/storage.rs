@@ -15,11 +15,11 @@ const HOST_ALIGN: NonZero<usize> = NonZero::new(64).unwrap();
 /// Memory that a tensor and its clones own.
 pub(crate) enum Storage {
     Host(HostBlock),
-    /// Graphs keep the block, too, which they reach in the order of streams alone.
+    /// Graphs keep the block, too. They reach it only in the order of streams.
     Cuda(Arc<Block>),
 }
 
-/// What new memory holds.
+/// The contents of new memory.
 #[derive(Clone, Copy)]
 enum Fill {
     Zeros,
@@ -31,7 +31,7 @@ impl Storage {
     /// `bytes` zero bytes.
     ///
     /// # Errors
-    /// Out of memory, or the driver's.
+    /// Out of memory, or errors of the driver.
     pub(crate) fn zeros(device: &Device, bytes: usize) -> Result<Storage> {
         let Some(context) = device.context() else {
             return Ok(Storage::Host(HostBlock::new(bytes, Fill::Zeros)?));
@@ -45,7 +45,7 @@ impl Storage {
     /// `bytes` bytes: anything on a GPU, zero on the CPU, where reading uninitialised memory is undefined behaviour.
     ///
     /// # Errors
-    /// Out of memory, or the driver's.
+    /// Out of memory, or errors of the driver.
     pub(crate) fn empty(device: &Device, bytes: usize) -> Result<Storage> {
         match device.context() {
             None => Storage::zeros(device, bytes),
@@ -56,7 +56,7 @@ impl Storage {
     /// A copy of `bytes`.
     ///
     /// # Errors
-    /// Out of memory, or the driver's.
+    /// Out of memory, or errors of the driver.
     pub(crate) fn from_bytes(device: &Device, bytes: &[u8]) -> Result<Storage> {
         let mut storage = match device.context() {
             None => Storage::Host(HostBlock::new(bytes.len(), Fill::Nothing)?),
@@ -88,7 +88,7 @@ impl Storage {
     /// Overwrites the first bytes with `bytes`.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     ///
     /// # Safety
     /// The storage has at least that many bytes.
@@ -111,7 +111,7 @@ impl Storage {
     /// Sets the first `bytes` bytes to zero.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     ///
     /// # Safety
     /// The storage has at least that many bytes.
@@ -130,10 +130,10 @@ impl Storage {
         }
     }
 
-    /// Overwrites the first `bytes` bytes with those of `from`.
+    /// Copies the first `bytes` bytes of `from` over its own.
     ///
     /// # Errors
-    /// The driver's.
+    /// Errors of the driver.
     ///
     /// # Safety
     /// Both storages have at least that many bytes, and they are not the same one.

@@ -1,4 +1,4 @@
-//! What the types forbid: each program in `ui/` is refused, with the message beside it. The messages are those of the
+//! The types forbid errors: each program in `ui/` is refused, with the message beside it. The messages come from the
 //! toolchain in `rust-toolchain.toml`; `TRYBUILD=overwrite` writes them anew.
 
 #[test]

@@ -72,7 +72,7 @@ fn versioned(
 }
 
 /// # Safety
-/// As [`Managed::from_versioned`].
+/// The conditions of [`Managed::from_versioned`].
 unsafe fn taken(given: NonNull<DLManagedTensorVersioned>) -> pointwise::Result<Foreign<'static, Managed>> {
     // SAFETY: the caller's promise.
     unsafe { Managed::from_versioned(given) }?.into_tensor()

@@ -72,7 +72,7 @@ fn messages_carry_the_numbers() {
         text(ErrorKind::StreamDevice { expected: Device::cpu(), got: Device::cpu() }),
         "the stream is of cpu, but the call runs on cpu: make one with Stream::new(&Device::cpu())"
     );
-    // Where it is not known how much there is, nothing is said of it.
+    // Unknown amounts of memory are left out.
     assert_eq!(
         text(ErrorKind::OutOfMemory { asked: 3 << 29, free: 0, total: 0, device: Device::cpu() }),
         "cpu is out of memory: asked for 1.5 GiB; use smaller tensors or drop some"

@@ -49,7 +49,7 @@ fn a_graph_outlives_its_tensors() {
         .unwrap();
     assert!(!own.is_capturing().unwrap());
     drop((x, y));
-    // Were the graph's memory free, it would be that of these.
+    // If the graph's memory were free, these tensors would get it.
     let others = [5.0_f32, 6.0].map(|value| Tensor::full(&device, value, [N]).unwrap());
     graph.launch(&stream).unwrap();
     stream.synchronize().unwrap();

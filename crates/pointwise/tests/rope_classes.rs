@@ -1,5 +1,5 @@
-//! What a `config.json` means by the class of its model: defaults, layers, lanes and sections as HF transformers 5.17
-//! has them.
+//! The meaning of a `config.json` for the class of its model: defaults, layers, lanes and sections as in HF
+//! transformers 5.17.
 
 use pointwise::rope::{MropeAxis, MropeLayout, RopeConfig, RopeError, RopeType};
 
@@ -54,7 +54,7 @@ fn the_class_lays_sections_out() {
         assert_eq!(layout(model_type, ""), MropeLayout::Chunked, "{model_type}");
         refused(&with_sections(model_type, r#", "mrope_interleaved": true"#), &["`mrope_interleaved`"]);
     }
-    // Of a class that does not know sections, the file says.
+    // If the class does not know sections, the file decides.
     assert_eq!(layout("llama", ""), MropeLayout::Chunked);
     assert_eq!(layout("llama", r#", "mrope_interleaved": true"#), MropeLayout::Interleaved);
     let axes = read(&with_sections("qwen3_vl_text", "")).mrope().unwrap().axes().unwrap();
@@ -211,7 +211,7 @@ fn shares_of_latent_attention() {
     refused(&mistral(0.5, 32), &["`partial_rotary_factor` contradicts `qk_rope_head_dim`"]);
 }
 
-/// HF's classes rotate by shares: only those of GPT-J and CodeGen read a number of lanes.
+/// HF's classes rotate by shares: only GPT-J's and CodeGen's read a number of lanes.
 #[test]
 fn rotary_dim_is_read_where_the_class_reads_it() {
     let gptj =

@@ -105,7 +105,7 @@ fn threads_with_clones_do_not_race() {
     }
 }
 
-/// Of two tensors in two threads at most one is written, and only after the other is gone.
+/// Two tensors in two threads share memory: at most one is written, and only after the other is gone.
 #[test]
 fn two_writers_exclude_each_other() {
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! Tensors and views on the CPU: what goes in comes out, whatever the shape, the strides and the element type.
+//! Tensors and views on the CPU: elements come out as they went in, for every shape, stride and element type.
 
 use pointwise::{
     DType, Device, ErrorKind, F8E4M3, F8E5M2, Scalar, Shape, Tensor, TensorView, TensorViewMut, bf16, f16,
@@ -399,7 +399,7 @@ fn any_byte_but_zero_is_true_and_none_becomes_a_rust_bool() {
     let refused = ErrorKind::BadBool { at: 2, value: 2 };
     assert_eq!(x.as_slice::<bool>().unwrap_err().kind(), &refused);
     assert_eq!(x.as_mut_slice::<bool>().unwrap_err().kind(), &refused);
-    // What copies such bytes into a tensor of its own does not launder them either.
+    // A copy of such bytes into a new tensor does not hide them either.
     let copy = x.as_view().to_tensor().unwrap();
     assert_eq!(copy.copy().unwrap().to_vec::<bool>().unwrap(), expected);
     if let Ok(slice) = copy.as_slice::<bool>() {

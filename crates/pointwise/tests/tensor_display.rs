@@ -1,4 +1,4 @@
-//! Tensors as text: the layout is that of PyTorch 2.11's `print`, with a shape, and Rust's exponents and bools.
+//! Tensors as text: laid out as by PyTorch 2.11's `print`, with a shape, and Rust's exponents and bools.
 
 use pointwise::{DType, Device, F8E4M3, F8E5M2, Scalar, Tensor, TensorView, bf16, f16};
 
@@ -95,7 +95,7 @@ fn of_many_elements_those_at_the_edges() {
     let row = |i: i32| format!("[{:>4}, {:>4}, {:>4}]", 3 * i, 3 * i + 1, 3 * i + 2);
     let rows = [row(0), row(1), row(2), "...".to_owned(), row(397), row(398), row(399)];
     assert_eq!(shown(&x.view()), format!("[{}]", rows.join(&format!(",\n{indent}"))));
-    // None of the 2^40 is copied.
+    // No copy of the 2^40 elements is made.
     let repeated = of(&[7_u8], &[]);
     let repeated = repeated.expand([1 << 20, 1 << 20]).unwrap();
     assert_eq!(shown(&repeated).matches("[7, 7, 7, ..., 7, 7, 7]").count(), 6);

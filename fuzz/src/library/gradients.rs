@@ -58,7 +58,7 @@ pub(super) fn several(case: &mut Case) -> Outcome {
     for (got, want) in results.iter().zip(&of_copies) {
         same(&format!("{what}, strided"), got, want)?;
     }
-    // One of the results goes into a strided view, the others to tensors of their own.
+    // One result goes into a strided view, the others into new tensors.
     for (which, want) in results.iter().enumerate() {
         let others = results.iter().map(|result| make::zeros(&case.device, result.dtype(), result.shape()));
         let mut others: Vec<Tensor> = others.collect::<Result<_, _>>()?;

@@ -53,7 +53,7 @@ pub(super) fn layouts(case: &mut Case) -> Outcome {
         must("to_vec", view.to_vec::<u8>())?;
         let _ = format!("{view}");
     } else if view.numel() > 1 << 40 {
-        // What cannot be done has to be an error, and the text shows a few elements.
+        // An impossible call must give an error, and the text shows a few elements.
         case.any(view.to_vec::<u8>())?;
         case.any(ops::neg(view))?;
         let _ = format!("{view}");

@@ -23,7 +23,7 @@ pub(super) fn dropout(case: &mut Case) -> Outcome {
     let contiguous = copy(&x, &tensor)?;
     same(&format!("{what}, without mask"), &must(&what, kernel.run(x, place))?, &y)?;
     same(&format!("{what}, strided"), &must(&what, kernel.run(&contiguous, place))?, &y)?;
-    // What is dropped is +0, and the word at an element's place decides: a smaller one is kept rather than a larger one.
+    // A dropped element is +0. The random word at its place decides: smaller words are kept.
     let kept = must("to_vec", mask.to_vec::<bool>())?;
     let bytes = must("to_bytes", y.to_bytes())?;
     let zeros = bytes.chunks(dtype.size()).map(|element| element.iter().all(|byte| *byte == 0));
@@ -61,7 +61,7 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
         1 => (kernels::alibi_causal(), vec![planes, rows, square]),
         _ => (kernels::sinusoidal(layout), vec![rows, if case.random.once_in(4) { columns } else { columns & !1 }]),
     };
-    // What is between takes memory and time, and is an error only where the memory ends.
+    // Sizes in between take memory and time, and fail only if memory runs out.
     let numel = shape.iter().try_fold(1_usize, |numel, &dim| numel.checked_mul(dim));
     if numel.is_some_and(|numel| numel > 1 << 20 && numel < 1 << 36) {
         return Ok(());
@@ -70,7 +70,7 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
     let what = format!("{} {dtype} {shape:?}", kernel.info().name);
     let Some(y) = case.outcome(kernel.run(&case.device.clone(), dtype, shape.as_slice()))? else { return Ok(()) };
     if shape.iter().any(|&dim| dim > 1000) {
-        // Of no elements; a margin would have too many.
+        // It has no elements; a margin would have too many.
         return Ok(());
     }
     let rows = Place::rows(&mut case.random, y.shape());

@@ -1,4 +1,4 @@
-//! What an op is run on: an input for every number `0..count`, the same on every machine.
+//! The inputs of an op: an input for every number `0..count`, the same on every machine.
 //!
 //! `benches/peers/torch_accuracy.py` makes the same ones, bit for bit.
 
@@ -57,7 +57,7 @@ pub const GRID: &[f32] = &[
     33.0,
 ];
 
-/// What all codes of `x` are multiplied with in gradients of 16 bits: signs, magnitudes, ends of the ranges.
+/// The factors of all codes of `x` in gradients of 16 bits: signs, magnitudes, ends of the ranges.
 pub const GRADS: &[f32] = &[
     0.0,
     1.0,
@@ -80,23 +80,24 @@ pub const GRADS: &[f32] = &[
 /// Codes of a 16-bit type.
 const CODES: u64 = 1 << 16;
 
-/// Tuples of which all are tried where there are no more.
+/// Up to this number of tuples, all are tried.
 const FEW: u64 = 1 << 24;
 
 /// The inputs of an op in an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Of one operand of f32: every so many codes.
+    /// For one operand of f32: every code, or one of every `step`.
     Codes {
         /// 1 for all 2^32.
         step: u64,
     },
-    /// Of small types: every code, or every pair or triple of codes.
+    /// For small types: every code, or every pair or triple of codes.
     Tuples {
         /// Codes of each operand.
         codes: [u64; 4],
     },
-    /// Of the gradient of an op of one operand in 16 bits: every code of `x` with each of [`GRADS`], then random pairs.
+    /// For the gradient of an op of one operand in 16 bits: every code of `x` with each of [`GRADS`], then random
+    /// pairs.
     Grads {
         /// Random pairs.
         count: u64,
@@ -111,7 +112,7 @@ pub enum Inputs {
 }
 
 impl Inputs {
-    /// What there is to try in an element type; `random` tuples where all would be too many.
+    /// Returns the inputs for an element type: all tuples, or `random` of them if all would be too many.
     #[must_use]
     pub fn of(subject: Subject, dtype: DType, step: u64, random: u64) -> Self {
         let operands = subject.operands().len();
@@ -136,7 +137,7 @@ impl Inputs {
         Inputs::Random { operands: operands as u32, count: if operands == 2 { random } else { random / 4 } }
     }
 
-    /// How many there are.
+    /// The number of inputs.
     #[must_use]
     pub fn count(self) -> u64 {
         match self {
@@ -147,7 +148,7 @@ impl Inputs {
         }
     }
 
-    /// Whether no input is missing.
+    /// True if no input is missing.
     #[must_use]
     pub fn is_all(self) -> bool {
         match self {

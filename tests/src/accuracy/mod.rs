@@ -1,4 +1,4 @@
-//! How far results lie from the exact ones: every op over all inputs, or over many random ones.
+//! The distances of results from the exact ones: every op over all inputs, or over many random ones.
 
 mod draw;
 mod subject;

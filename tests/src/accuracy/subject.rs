@@ -1,4 +1,4 @@
-//! An op of any table, as the sweep sees it.
+//! An op of any table, as the accuracy sweep needs it.
 
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
@@ -12,13 +12,13 @@ use pointwise_testkit::{Op, Report, judge, with_element};
 /// Parameters have their defaults.
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 
-/// What `masked_fill` fills with: a value that no type but f64 holds, so that its rounding is seen.
+/// The value of `masked_fill`: no type but f64 holds it, so that its rounding is seen.
 const FILL: f64 = 0.3;
 
 /// An op of a table, or `masked_fill`.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject {
-    /// Of a table.
+    /// An op of a table.
     Op(Op),
     /// `masked_fill` with a number.
     Fill,
@@ -40,7 +40,7 @@ impl Subject {
         }
     }
 
-    /// A name for each result: the op's, behind which `/grad_a` and the like stand for gradients of several operands.
+    /// A name for each result: the op's name, followed by `/grad_a` and the like for gradients of several operands.
     #[must_use]
     pub fn results(self) -> Vec<String> {
         let info = self.info();
@@ -71,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// Whether the op is the gradient of one of one operand: of `grad` and `x`.
+    /// True if the op is the gradient of an op of one operand: it takes `grad` and `x`.
     #[must_use]
     pub fn is_backward(self) -> bool {
         self.info().kind == Kind::Backward
@@ -80,7 +80,7 @@ impl Subject {
     /// Runs the op on elements given as bytes; each result as bytes.
     ///
     /// # Errors
-    /// Those of the library.
+    /// The errors of the library.
     pub fn run(self, device: &Device, dtype: DType, operands: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
         match self {
             Subject::Op(op) => op.run(device, dtype, &DEFAULTS, Strategy::Auto, operands),
@@ -94,11 +94,11 @@ impl Subject {
         }
     }
 
-    /// Compares each result with the exact ones; gradients with their formula, every step rounded to f32, as their
-    /// bounds are about.
+    /// Compares each result with the exact one. Gradients are compared with their formula, every step rounded to f32,
+    /// because their bounds say it so.
     ///
     /// # Errors
-    /// Those of the library.
+    /// The errors of the library.
     pub fn judge(self, dtype: DType, operands: &[Vec<u8>], results: &[Vec<u8>]) -> Result<Vec<Report>> {
         match self {
             Subject::Op(op) => op.judge(dtype, &DEFAULTS, operands, results),

@@ -9,11 +9,11 @@ use super::{Inputs, Subject};
 /// Inputs of a call.
 const CHUNK: u64 = 1 << 21;
 
-/// Runs the op over all inputs, a chunk a thread: each goes to the device and back by itself. How each of its results
-/// compares.
+/// Runs the op over all inputs, a chunk a thread: each chunk goes to the device and back by itself. Returns the
+/// comparison of each result.
 ///
 /// # Errors
-/// Those of the library.
+/// The errors of the library.
 pub fn sweep(device: &Device, subject: Subject, dtype: DType, inputs: Inputs) -> Result<Vec<Report>> {
     let count = inputs.count();
     let chunk = |at: u64| {

@@ -11,7 +11,7 @@ use pointwise::{
 };
 use pointwise_testkit::{calls, inputs, judge, params};
 
-/// What was found of one op in one element type.
+/// The findings for one op in one element type.
 #[derive(Default)]
 struct Found {
     elements: usize,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pointwise::{DType, Device, ErrorKind, Result, Stream, Tensor, kernels, ops};
 use pointwise_testkit::Random;
 
-/// What a thread has: devices, the first of which it works on, and streams of that one.
+/// The things of a thread: devices, and two streams of the first device, which it works on.
 struct Place<'a> {
     devices: &'a [Device],
     streams: [Stream; 2],

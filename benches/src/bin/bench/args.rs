@@ -56,7 +56,7 @@ pub(crate) struct Args {
     pub(crate) max_bytes: Option<u64>,
 }
 
-/// What `--clock` takes.
+/// The values of `--clock`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ClockSource {
     /// CUDA events around each call
@@ -65,7 +65,7 @@ pub(crate) enum ClockSource {
     Cupti,
 }
 
-/// Of no bytes there would be no tensors to time.
+/// Refuses 0 bytes: there would be no tensors to time.
 fn bytes(text: &str) -> Result<u64, String> {
     let bytes = text.parse().ok().filter(|&bytes| bytes > 0);
     bytes.ok_or_else(|| "must be a whole number of bytes, 1 or more, such as 16777216".to_owned())

@@ -14,11 +14,11 @@ use pointwise_cli::error::{Error, Result};
 /// A call, to be repeated.
 pub(crate) type Call<'a> = dyn FnMut() -> pointwise::Result<()> + 'a;
 
-/// What a call launches, where that is known.
+/// The kernel that a call launches, if it is known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) strategy: Option<Strategy>,
-    /// What a reader of the row must know.
+    /// A remark that a reader of the row must know.
     pub(crate) note: Option<String>,
 }
 
@@ -34,11 +34,11 @@ impl Ran {
     }
 }
 
-/// Makes the operands and the result of a row, and hands its call to `measure`. The call is that of the op's `_into`
+/// Makes the operands and the result of a row, and hands its call to `measure`. The call runs the op's `_into`
 /// function: it allocates nothing.
 ///
 /// # Errors
-/// Those of the op and of `measure`.
+/// The errors of the op and of `measure`.
 pub(crate) fn with<R>(
     inputs: &mut Inputs,
     row: &Row,

@@ -1,8 +1,8 @@
-//! What the device does, as CUPTI sees it: the time inside of each kernel and copy, without launches and gaps. Events
+//! The device's work as CUPTI records it: the time inside each kernel and copy, without launches and gaps. Events
 //! around a call have some 3 us more.
 //!
-//! `libcupti` is loaded when it is asked for: it comes with the CUDA toolkit and with PyTorch's wheels, not with the
-//! driver. Of its records three fields are read, which lie at the same place in every version since CUDA 9.
+//! `libcupti` is loaded only on request: it comes with the CUDA toolkit and with PyTorch's wheels, not with the driver.
+//! Three fields of its records are read, which lie at the same place in every version since CUDA 9.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
@@ -16,7 +16,7 @@ use crate::report::{Busy, Spread};
 use benches::quantile;
 use pointwise_cli::error::{Error, Result};
 
-/// Where the system may find it.
+/// Names and paths to try.
 const NAMES: [&str; 5] = [
     "libcupti.so",
     "libcupti.so.13",
@@ -39,11 +39,11 @@ type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut Record) -> c_in
 type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
-/// How every record of a kernel or a copy begins.
+/// The beginning of every record of a kernel or a copy.
 #[repr(C)]
 struct Record {
     kind: c_int,
-    /// Of a kernel its caches and registers, of a copy its kind and bytes.
+    /// A kernel's caches and registers, or a copy's kind and bytes.
     other: [u32; 3],
     /// In nanoseconds; 0 where there is none.
     start: u64,
@@ -124,7 +124,7 @@ impl Cupti {
     /// The busy time of each of `count` calls, which `work` queues and waits for. Memsets are not recorded.
     ///
     /// # Errors
-    /// Those of the work and of CUPTI; records that do not fit so many calls.
+    /// The errors of the work and of CUPTI; records that do not fit so many calls.
     pub(crate) fn busy(&self, count: usize, work: impl FnOnce() -> Result<()>) -> Result<Busy> {
         // SAFETY: the callbacks are as CUPTI wants them, and stay.
         checked("cuptiActivityRegisterCallbacks", unsafe { (self.api.register)(request, complete) })?;
@@ -159,7 +159,7 @@ unsafe fn function<F: Copy>(library: &Library, name: &str) -> std::result::Resul
     unsafe { library.get(name) }.map(|function| *function).map_err(|error| reason(&error))
 }
 
-/// What the system says, which `libloading` keeps as a source.
+/// The system's message, which `libloading` keeps as a source.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,4 +1,4 @@
-//! From a row's name and parameters to the op it calls, and the bytes that call moves.
+//! Turns a row's name and parameters into the op that it calls, and counts the bytes that the call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
 use pointwise::{DType, Number, Strategy, info::op, kernel::OpDef};
@@ -17,14 +17,14 @@ pub(crate) enum Form {
     /// A device-to-device copy.
     Copy,
     Unary(&'static OpDef, Params, Strategy),
-    /// Of two tensors; `prelu` too.
+    /// An op of two tensors; `prelu` too.
     Binary(&'static OpDef, Params),
-    /// Of three operands, of which the last may be a number.
+    /// An op of three operands; the last may be a number.
     Ternary(&'static OpDef, Option<Number>),
     Gated(&'static OpDef, Strategy),
     /// Gradients of an op of several operands.
     Gradients(&'static OpDef, Params),
-    /// `clamp` by tensors, of which one may be missing.
+    /// `clamp` with tensors as bounds; one may be missing.
     ClampBounds {
         min: bool,
         max: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Rope {
     pub(crate) angles: Angles,
 }
 
-/// Where a row's angles come from.
+/// The source of a row's angles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Angles {
     /// Computed in the kernel.
@@ -141,7 +141,7 @@ impl Form {
         }
     }
 
-    /// How many results there are, of one shape.
+    /// The number of results, of one shape.
     pub(crate) fn results(&self) -> usize {
         match self {
             Form::Gradients(def, _) if def.info.kind != Kind::GatedGradients => def.info.results.len(),
@@ -149,7 +149,7 @@ impl Form {
         }
     }
 
-    /// Whether the op reads nothing: its ceiling is a memset.
+    /// True if the op reads nothing: its ceiling is a memset.
     pub(crate) fn writes_only(&self) -> bool {
         matches!(self, Form::Alibi | Form::Sinusoidal)
     }
@@ -227,7 +227,7 @@ fn rope(row: &Row, name: &str) -> Result<Form> {
                 angles = Angles::Frequencies;
                 continue;
             }
-            // The shape says the layout; ids are i32 here as there.
+            // The shape gives the layout; ids are i32 in the row, too.
             "layout" | "positions" => continue,
             "rescale_factors" | "rotary_dim" if value == "None" => continue,
             other => other,
@@ -241,7 +241,7 @@ fn rope(row: &Row, name: &str) -> Result<Form> {
 fn params(row: &Row, info: &OpInfo) -> Result<Params> {
     let mut params = [Number::Default; MAX_PARAMS];
     for (name, value) in &row.params {
-        // What is said by the choice of the op.
+        // The choice of the op says it already.
         if matches!((name.as_str(), value.as_str()), ("approximate", _) | ("decimals", "0") | ("rounding_mode", "None"))
         {
             continue;

@@ -1,4 +1,4 @@
-//! The values that ops are timed on: the distributions of the public run.
+//! The values of the operands in timings: the distributions of the public run.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(crate) enum Fill {
 }
 
 impl Fill {
-    /// What operand `k` of a row is filled with.
+    /// The values that fill operand `k` of a row.
     pub(crate) fn of(row: &Row, form: &Form, k: usize) -> Fill {
         let dtype = form.operand(k, row.dtype);
         match (row.op.as_str(), k) {
@@ -76,7 +76,7 @@ impl Inputs {
     /// A tensor of these values. Operands of one call differ by `k`.
     ///
     /// # Errors
-    /// Out of memory, the driver's.
+    /// Out of memory; errors of the driver.
     pub(crate) fn tensor(&mut self, fill: Fill, dtype: DType, shape: &[usize], k: usize) -> Result<Tensor> {
         let name = format!("{fill:?} {dtype} {k}");
         if !self.blocks.contains_key(&name) {
@@ -126,7 +126,7 @@ fn encode(dtype: DType, x: f64) -> Vec<u8> {
 /// Numbers as a tensor of an element type.
 ///
 /// # Errors
-/// Out of memory, the driver's.
+/// Out of memory; errors of the driver.
 pub(crate) fn tensor_of(device: &Device, dtype: DType, values: &[f32], shape: &[usize]) -> Result<Tensor> {
     let bytes: Vec<u8> = values.iter().flat_map(|&x| encode(dtype, f64::from(x))).collect();
     Ok(Tensor::from_bytes(device, dtype, &bytes, shape)?)

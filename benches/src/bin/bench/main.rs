@@ -1,4 +1,4 @@
-//! What the ops take beside a copy, and beside other libraries: `bench --help`, docs/bench.md.
+//! Times the ops beside a copy, and beside other libraries: `bench --help`, docs/bench.md.
 
 mod args;
 mod call;
@@ -49,9 +49,9 @@ fn main() -> ExitCode {
 /// Runs the program.
 ///
 /// # Errors
-/// Those of files and of the device. A row that cannot be measured is no error: the report says why.
+/// The errors of files and of the device. A row that cannot be measured is no error: the report gives the reason.
 fn bench(out: &mut impl Write, args: &Args) -> Result<()> {
-    // What is written at the end is found to be writable at the beginning.
+    // Checks at the beginning that the file can be written at the end.
     args.json.as_deref().map(check_writable).transpose()?;
     let peers = args.peers.as_deref().map(Peers::read).transpose()?;
     let mut table = Table { peers: peers.is_some(), busy: false, paint: Paint::for_stdout() };
@@ -87,7 +87,7 @@ fn bench(out: &mut impl Write, args: &Args) -> Result<()> {
     flush(out)
 }
 
-/// What the results are made from.
+/// The source of the results.
 enum Source {
     Report(Box<Report>),
     /// Rows to measure on a device.
@@ -110,13 +110,13 @@ fn asked(args: &Args, has_peers: bool) -> Result<Source> {
     Ok(Source::Rows(rows, device))
 }
 
-/// That there are rows.
+/// Checks that there are rows.
 fn some<T>(rows: &[T]) -> Result<()> {
     let none = || Error::Usage("no row of the set has this op and element type".to_owned());
     rows.first().map(|_| ()).ok_or_else(none)
 }
 
-/// That a file can be written, which stays as it is.
+/// Checks that a file can be written, without changing it.
 fn check_writable(path: &Path) -> Result<()> {
     draft::check(path).map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
 }

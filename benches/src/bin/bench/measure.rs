@@ -1,11 +1,10 @@
 //! Times a call beside a copy of the same bytes.
 //!
-//! On a GPU: events around each single launch, cold and warm. *Cold*: before each launch twice the level-2 cache is
-//! written with a memset. That also keeps the device so busy that the host is ahead, and no wait for a launch is
-//! timed. *Warm*: calls follow one another, behind enough such memsets that all are queued before the first begins.
-//! The copy is timed in turns with the op (op, copy, copy, op). Events are apart around a kernel that does nothing,
-//! too: see the launch floor of a report. CUPTI's busy times ([`Gauge::busy`]), which
-//! the published ones are, leave that out.
+//! On a GPU: events around each single launch, cold and warm. *Cold*: before each launch a memset writes twice the
+//! level-2 cache. It also keeps the device busy until the host is ahead, so that no wait for a launch is timed. *Warm*:
+//! calls follow one another, behind enough such memsets that all are queued before the first begins. The copy is timed
+//! in turns with the op (op, copy, copy, op). Even around a kernel that does nothing, events are apart: see the launch
+//! floor of a report. CUPTI's busy times ([`Gauge::busy`]) leave that out; the published times are busy times.
 
 use std::time::Instant;
 
@@ -25,10 +24,10 @@ const WARM_BUDGET: f64 = 8_000.0;
 /// The fewest and the most launches of one kind.
 const FEWEST: usize = 10;
 const MOST: usize = 100;
-/// What the host takes at most to queue a launch and its events, and the device to clear the cache: microseconds.
+/// The most microseconds that the host takes to queue a launch and its events, and the device to clear the cache.
 const HOST: f64 = 15.0;
 const CLEARING: f64 = 25.0;
-/// The least that is cleared, also where the cache is small: the host needs the time.
+/// The least number of bytes to clear, also if the cache is small: the host needs the time.
 const LEAST_FLUSH: usize = 64 << 20;
 /// Launches in a graph, and calls of fewer bytes than this get one.
 const GRAPH_LAUNCHES: usize = 100;
@@ -37,7 +36,7 @@ const GRAPH_BYTES: u64 = 4 << 20;
 const BUSY_LAUNCHES: usize = 50;
 /// On the CPU.
 const CPU_BUDGET: f64 = 60_000.0;
-/// Bytes of a task of the copy there: those of a task of the ops, of f32.
+/// Bytes of a task of the copy there, as many as a task of the ops on f32 has.
 const CPU_TASK: usize = 1 << 17;
 
 /// Times calls on a device.
@@ -47,7 +46,7 @@ pub(crate) struct Gauge {
     flush: Option<Tensor>,
 }
 
-/// What an op is held against. On the CPU by as many threads as the ops take.
+/// The ceiling of an op. On the CPU it uses as many threads as the ops.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Ceiling {
     Copy(Tensor, Tensor),
@@ -109,7 +108,7 @@ impl Gauge {
     /// The times of a call that moves `bytes`.
     ///
     /// # Errors
-    /// Those of the call, out of memory, the driver's.
+    /// The errors of the call; out of memory; errors of the driver.
     pub(crate) fn measure(&mut self, call: &mut Call<'_>, bytes: u64, writes_only: bool) -> Result<Times> {
         // Loads the kernel.
         call()?;
@@ -126,10 +125,10 @@ impl Gauge {
 }
 
 impl Gauge {
-    /// The busy time of a call that takes so many microseconds, cold. None on the CPU.
+    /// The busy time of a call that takes `us` microseconds cold. `None` on the CPU.
     ///
     /// # Errors
-    /// Those of the call and of CUPTI.
+    /// The errors of the call and of CUPTI.
     pub(crate) fn busy(&mut self, cupti: &Cupti, call: &mut Call<'_>, us: f64) -> Result<Option<Busy>> {
         let Some(flush) = &mut self.flush else { return Ok(None) };
         // The tensors are new: pages and kernel are seen once before.

@@ -25,7 +25,7 @@ pub(crate) struct Peers {
     unreached: usize,
 }
 
-/// Where the peers ran.
+/// The machine of the peers' run.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Meta {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(crate) struct Meta {
     pub(crate) missing: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) copy_gbps: Option<f64>,
-    /// What a call that does next to nothing takes.
+    /// The time of a call that does next to nothing.
     #[serde(default)]
     pub(crate) empty_us: Option<f64>,
 }
@@ -182,7 +182,7 @@ impl Peers {
         self.times.keys().filter(|id| !report.rows.iter().any(|row| row.row == **id)).count()
     }
 
-    /// What the peers' run did not give: rows where one failed, and rows not reached.
+    /// The gaps of the peers' run: rows where a peer failed, and rows not reached.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (peer, errors) in self.errors() {

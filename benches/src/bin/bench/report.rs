@@ -1,4 +1,4 @@
-//! The results, as the JSON file has them.
+//! The results in the form of the JSON file.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::workload::{Published, RowId};
 use pointwise_cli::draft;
 use pointwise_cli::error::{Error, Result};
 
-/// What `--json` writes and `--from` reads.
+/// The report that `--json` writes and `--from` reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The version of pointwise.
@@ -18,12 +18,12 @@ pub(crate) struct Report {
     /// The version of the CUPTI that busy times are of, such as `130001`; none where there are no busy times.
     #[serde(default)]
     pub(crate) cupti: Option<u32>,
-    /// What a call costs at least: `silu` of one f32.
+    /// The least time of a call: `silu` of one f32.
     pub(crate) launch_floor: Option<Times>,
     pub(crate) rows: Vec<Measured>,
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) device: String,
@@ -44,12 +44,12 @@ pub(crate) struct Measured {
     pub(crate) dtype: String,
     pub(crate) shapes: String,
     pub(crate) params: String,
-    /// What a perfect kernel moves.
+    /// The bytes that a perfect kernel moves.
     pub(crate) bytes: u64,
-    /// What the strategy chosen or asked for became, where it is known.
+    /// The strategy that ran, if it is known.
     pub(crate) strategy: Option<String>,
     pub(crate) note: Option<String>,
-    /// Why there are no times.
+    /// The reason why there are no times.
     pub(crate) skipped: Option<String>,
     #[serde(flatten)]
     pub(crate) times: Times,
@@ -80,15 +80,15 @@ pub(crate) struct Times {
     pub(crate) warm: Option<Timing>,
     /// From launch to launch inside of a CUDA graph; of small calls.
     pub(crate) graph_us: Option<f64>,
-    /// What the call takes on the host.
+    /// The time of the call on the host.
     pub(crate) host_us: Option<f64>,
-    /// For how long the device is busy with a call, nothing in the level-2 cache.
+    /// The time that the device is busy with a call, with an empty level-2 cache.
     #[serde(default)]
     pub(crate) busy: Option<Busy>,
 }
 
 impl Times {
-    /// Whether they may have been measured: logarithms and axes are made of them.
+    /// True if they may have been measured: logarithms and axes are made of them.
     fn are_possible(&self) -> bool {
         let is_time = |us: f64| us.is_finite() && us > 0.0;
         // A million times as fast as any memory.
@@ -111,7 +111,7 @@ pub(crate) struct Timing {
     pub(crate) gb_per_s: f64,
     /// The median of a copy of half the bytes (or a memset of all of them), timed in turns with the op.
     pub(crate) ceiling_us: f64,
-    /// Of the ceiling's speed: `ceiling_us / us`.
+    /// The share of the ceiling's speed: `ceiling_us / us`.
     pub(crate) share: f64,
 }
 
@@ -134,35 +134,35 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of a median alone: then a tie is a time that is the same.
+    /// The spread of a lone median: it ties only with an equal time.
     pub(crate) fn single(us: f64) -> Spread {
         Spread { us, p10_us: us, p90_us: us }
     }
 
-    /// Whether each median lies within the other's spread: a difference that another run may turn round.
+    /// True if each median lies within the other's spread: another run may reverse the difference.
     fn ties(&self, other: &Spread) -> bool {
         let has = |of: &Spread, us: f64| (of.p10_us..=of.p90_us).contains(&us);
         has(self, other.us) && has(other, self.us)
     }
 }
 
-/// Which of a row's times is meant.
+/// A kind of time of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// Cold, by events: what a call takes with its launch.
+    /// Cold, by events: a call with its launch.
     Events,
-    /// Cold, by CUPTI: what its kernels take.
+    /// Cold, by CUPTI: the call's kernels.
     Busy,
     /// Warm, by events.
     Warm,
     /// From one call to the next in a CUDA graph; of short calls.
     Graph,
-    /// What a call takes on the host.
+    /// The call on the host.
     Host,
 }
 
 impl Clock {
-    /// What a summary calls its times; nothing for those that are meant where none are named.
+    /// The name of its times in a summary; empty for the default.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Clock::Events => "",
@@ -181,7 +181,7 @@ pub(crate) struct Best {
     pub(crate) us: f64,
     /// Ours over the peer's: above 1 ours is slower.
     pub(crate) ratio: f64,
-    /// Whether each median lies within the other's 10th and 90th percentile.
+    /// True if each median lies within the other's 10th and 90th percentile.
     #[serde(default)]
     pub(crate) tie: bool,
 }
@@ -224,8 +224,8 @@ impl Measured {
         }
     }
 
-    /// Our time over the best published one. Those are busy times of a GPU: ours by events is above what its kernel
-    /// is responsible for.
+    /// Our time over the best published one. The published times are busy times of a GPU: our time by events has more
+    /// in it than the kernel.
     pub(crate) fn published_ratio(&self, clock: Clock) -> Option<f64> {
         let (ours, published) = (self.spread(clock)?, self.published.as_ref()?);
         Some(ours.us / published.best_us())

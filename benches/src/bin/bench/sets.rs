@@ -12,7 +12,7 @@ use pointwise_core::Kind;
 use crate::workload::{Row, RowId, read_params, reference};
 use pointwise_cli::error::Result;
 
-/// What `--set` takes.
+/// The values of `--set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Set {
     /// the 431 rows of the public TileOPs run
@@ -26,7 +26,7 @@ pub(crate) enum Set {
 }
 
 impl Set {
-    /// Whether the rows of `name` are part of it.
+    /// True if the rows of `name` are part of it.
     pub(crate) fn has(self, name: &str) -> bool {
         match self {
             Set::Reference => name == "reference",
@@ -40,7 +40,7 @@ impl Set {
 /// The rows of a set.
 ///
 /// # Errors
-/// Those of the file of workloads.
+/// The errors of the file of workloads.
 pub(crate) fn rows(set: Set) -> Result<Vec<Row>> {
     Ok(match set {
         Set::Reference => reference()?,

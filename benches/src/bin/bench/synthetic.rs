@@ -23,7 +23,7 @@ fn measured(row: &Row, random: &mut Random) -> Measured {
     measured
 }
 
-/// All rows, with times of chance near those of an H200.
+/// Every row, with random times near an H200's.
 pub(crate) fn report() -> Report {
     let mut random = Random::new(7);
     let mut rows: Vec<Measured> = sets::rows(Set::All).unwrap().iter().map(|row| measured(row, &mut random)).collect();

@@ -1,4 +1,4 @@
-//! The results for people: a line a row, 80 columns at most, and what they come to.
+//! The results for people: a line a row, at most 80 columns, and a summary.
 
 use std::io::Write;
 
@@ -19,9 +19,9 @@ const WORST: usize = 10;
 /// The lines of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Table {
-    /// Whether there is a column of peers.
+    /// True if there is a column of peers.
     pub(crate) peers: bool,
-    /// Whether there are busy times.
+    /// True if there are busy times.
     pub(crate) busy: bool,
     pub(crate) paint: Paint,
 }
@@ -109,10 +109,10 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['~']).collect()
 }
 
-/// What the rows come to.
+/// Writes the summary of the rows.
 ///
 /// # Errors
-/// Those of the standard output.
+/// The errors of the standard output.
 pub(crate) fn summary(out: &mut impl Write, report: &Report, peers: Option<&Peers>, table: Table) -> Result<()> {
     line(out, "")?;
     if let Some(floor) = &report.launch_floor {
@@ -189,7 +189,7 @@ fn of_set<'a>(out: &mut impl Write, set: &str, rows: &[&'a Measured], table: Tab
         }
     }
     let best: Vec<f64> = measured.iter().filter_map(|row| Some(row.best_peer.as_ref()?.ratio)).collect();
-    // How much slower than what a row is held against.
+    // The time of a row over its ceiling's or its best peer's.
     let mut worst: Vec<(&'a Measured, f64)> = if best.is_empty() {
         large.iter().filter(|(_, share)| *share < GOAL).map(|(row, share)| (*row, 1.0 / share)).collect()
     } else {

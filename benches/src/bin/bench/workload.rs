@@ -1,4 +1,4 @@
-//! What is measured: rows of `workloads.csv` and of the program's own sets.
+//! The rows to measure, from `workloads.csv` and from the program's own sets.
 //!
 //! `workloads.csv` holds the elementwise, rope, dropout, ALiBi, sinusoidal and gated cases of a public nightly
 //! benchmark run of TileOPs (`tile-ai/TileOPs`, branch `nightly-bench`, commit `a4551ab7`, `bench_results.xml`, of the
@@ -19,7 +19,7 @@ const CSV: &str = include_str!("../../../workloads.csv");
 const COLUMNS: &str =
     "op,case,dtype,shapes,params,bytes_moved_MB,tileops_us,torch_us,inductor_us,other_us,other_name,fair";
 
-/// What a row is called in files: its number in `workloads.csv`, or `SET/OP/DTYPE`.
+/// The name of a row in files: its number in `workloads.csv`, or `SET/OP/DTYPE`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum RowId {
@@ -32,11 +32,11 @@ pub(crate) enum RowId {
 pub(crate) struct Row {
     pub(crate) id: RowId,
     pub(crate) set: &'static str,
-    /// The name in the file, of which [`Form`] makes a call.
+    /// The name in the file; [`Form`] makes a call of it.
     pub(crate) op: String,
     pub(crate) case: String,
     pub(crate) dtype: DType,
-    /// Of the tensors in the order of the call; of the result for an op that takes none.
+    /// The shapes of the tensors in the order of the call; the result's shape for an op without tensors.
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) params: Vec<(String, String)>,
     pub(crate) published: Option<Published>,
@@ -52,7 +52,7 @@ pub(crate) struct Published {
     pub(crate) inductor_us: f64,
     pub(crate) other_us: Option<f64>,
     pub(crate) other_name: Option<String>,
-    /// Whether both sides did the same work.
+    /// True if both sides did the same work.
     pub(crate) fair: bool,
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert!(parse("op,case\n").is_err());
     }
 
-    /// The bytes by our formulas are those of the run.
+    /// The bytes by our formulas equal the bytes of the run.
     #[test]
     fn bytes_are_those_recorded() {
         for row in reference().unwrap() {

@@ -1,4 +1,4 @@
-//! What is timed: models, ways to run the kernel, the reference workloads.
+//! The cases to time: models, ways to run the kernel, the reference workloads.
 
 use pointwise::DType;
 use pointwise::rope::{RopeDirection, RopeLayout, RopePairs, RotatedLanes};
@@ -46,7 +46,7 @@ pub(crate) const MODELS: &[Model] = &[
     model("rows-64", 1, 0, 64),
     model("heads-32", 32, 0, 128),
 ];
-/// How many of them the default run takes.
+/// The number of them in the default run.
 pub(crate) const COMMON: usize = 5;
 
 pub(crate) const TOKENS: &[usize] = &[1, 16, 512, 4096, 8192, 32_768];
@@ -61,7 +61,7 @@ pub(crate) struct Way {
     pub(crate) layout: RopeLayout,
     pub(crate) direction: RopeDirection,
     pub(crate) inplace: bool,
-    /// Whether tokens have position ids, out of order.
+    /// True if tokens have position ids, out of order.
     pub(crate) ids: bool,
 }
 
@@ -90,8 +90,8 @@ impl Way {
     }
 }
 
-/// A rope row of TileOPs' nightly benchmark on an H200: one tensor, and the times it gives for TileOPs, PyTorch,
-/// `torch.compile` and vLLM. Those are the kernels' busy time alone; an event adds about what an empty launch takes.
+/// A rope row of TileOPs' nightly benchmark on an H200: one tensor, and its times of TileOPs, PyTorch, `torch.compile`
+/// and vLLM. These times are the kernels' busy time alone; events add about the time of an empty launch.
 pub(crate) struct Workload {
     pub(crate) case: &'static str,
     pub(crate) dtype: DType,

@@ -131,7 +131,7 @@ fn every_way(
     Ok(rows.collect())
 }
 
-/// How a kernel is launched; [`RopeKernel::shared_angles`] and so on.
+/// The launch settings of a kernel; [`RopeKernel::shared_angles`] and so on.
 #[derive(Clone, Copy)]
 struct Setting {
     shared: bool,
@@ -165,7 +165,7 @@ fn measure(
         "exact" => RopeAngles::Frequencies(&on_device, RopePrecision::Exact),
         "angles" => RopeAngles::Raw(table(0, DType::F32)?),
         "tables" => RopeAngles::Tables { cos: table(0, DType::F32)?, sin: table(1, DType::F32)? },
-        // As HF has them: as wide as what rotates, of which half is needed.
+        // Tables like HF's: as wide as the rotated lanes; half the width is needed.
         "hf_tables" => {
             let table = |i: usize| view(bench, &bench.tables[i], 0, dtype, &[tokens, model.rotary_dim]);
             RopeAngles::Tables { cos: table(0)?, sin: table(1)? }
@@ -362,7 +362,7 @@ fn view<'a>(
     unsafe { TensorView::from_raw_parts(&bench.device, buffer.device_ptr() + at as u64, dtype, shape, &strides(shape)) }
 }
 
-/// As [`view`], to write.
+/// Like [`view`], to write.
 fn view_mut<'a>(
     bench: &Bench,
     buffer: &'a Tensor,

@@ -23,29 +23,29 @@ pub(super) mod ops {
     use crate::error::Result;
     use crate::{Tensor, TensorView, TensorViewMut};
 
-    /// `x.to(dtype)`: the elements as another type, in a new contiguous tensor. The rules are those of
+    /// `x.to(dtype)`: the elements as another type, in a new contiguous tensor, by the rules of
     /// [`ConvertKernel`](crate::kernel::ConvertKernel).
     ///
     /// # Errors
-    /// As [`ConvertKernel::run`](crate::kernel::ConvertKernel::run).
+    /// The errors of [`ConvertKernel::run`](crate::kernel::ConvertKernel::run).
     pub fn to_dtype<'a>(x: impl Into<TensorView<'a>>, dtype: DType) -> Result<Tensor> {
         super::to_dtype().run(x, dtype)
     }
 
-    /// [`to_dtype`] into a tensor that is there, whose type is the one that is converted to.
+    /// [`to_dtype`] into an existing tensor, whose type is the target.
     ///
     /// # Errors
-    /// As [`ConvertKernel::run_into`](crate::kernel::ConvertKernel::run_into).
+    /// The errors of [`ConvertKernel::run_into`](crate::kernel::ConvertKernel::run_into).
     pub fn to_dtype_into<'a, 'b>(x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
         super::to_dtype().run_into(x, y)
     }
 }
 
 impl Tensor {
-    /// The elements as another type (`tensor.to(dtype)`), in a new tensor; the rules are those of [`ConvertKernel`].
+    /// Converts the elements to another type (`tensor.to(dtype)`), in a new tensor, by the rules of [`ConvertKernel`].
     ///
     /// # Errors
-    /// As [`ConvertKernel::run`].
+    /// The errors of [`ConvertKernel::run`].
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         to_dtype().run(self, dtype)
     }
@@ -55,7 +55,7 @@ impl TensorView<'_> {
     /// See [`Tensor::to_dtype`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Tensor::to_dtype`].
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         to_dtype().run(self, dtype)
     }

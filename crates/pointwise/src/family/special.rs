@@ -69,9 +69,9 @@ pub(super) mod ops {
     /// `1 / (1 - p)`, or becomes +0 (also where it is NaN or infinite). With `p = 0` it is a copy, and without training
     /// ([`DropoutKernel::training`](crate::kernel::DropoutKernel::training)). `p` counts as the f32 next to it.
     ///
-    /// Which elements are kept is a function of `rng` and their row-major index alone: the same for every element
-    /// type, shape of the same number of elements, strategy and device. It is another choice than PyTorch's. The next
-    /// call goes on at [`rng.after(n)`](Philox::after), `n` elements later.
+    /// Only `rng` and the row-major index of an element decide if it is kept. So the result is the same for every
+    /// element type, every shape of the same number of elements, every strategy and device. It differs from PyTorch's
+    /// choice. The next call goes on at [`rng.after(n)`](Philox::after), `n` elements later.
     ///
     /// ```
     /// use pointwise::{Device, Philox, Tensor, ops};
@@ -85,15 +85,15 @@ pub(super) mod ops {
     /// ```
     ///
     /// # Errors
-    /// As [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
+    /// The errors of [`DropoutKernel::run`](crate::kernel::DropoutKernel::run).
     pub fn dropout<'a>(x: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(x, rng)
     }
 
-    /// [`dropout`] into a tensor that is there.
+    /// [`dropout`] into an existing tensor.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_into`](crate::kernel::DropoutKernel::run_into).
+    /// The errors of [`DropoutKernel::run_into`](crate::kernel::DropoutKernel::run_into).
     pub fn dropout_into<'a, 'b>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
@@ -106,7 +106,7 @@ pub(super) mod ops {
     /// [`dropout`] in place.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
+    /// The errors of [`DropoutKernel::run_inplace`](crate::kernel::DropoutKernel::run_inplace).
     pub fn dropout_inplace<'a>(x: impl Into<TensorViewMut<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<()> {
         kernels::dropout(p).run_inplace(x, rng)
     }
@@ -114,7 +114,7 @@ pub(super) mod ops {
     /// [`dropout`], and the mask: a bool tensor, true where the element was kept (`torch.native_dropout`).
     ///
     /// # Errors
-    /// As [`dropout`].
+    /// The errors of [`dropout`].
     pub fn dropout_with_mask<'a>(
         x: impl Into<TensorView<'a>>,
         p: f64,
@@ -123,10 +123,10 @@ pub(super) mod ops {
         kernels::dropout(p).run_with_mask(x, rng)
     }
 
-    /// [`dropout_with_mask`] into tensors that are there.
+    /// [`dropout_with_mask`] into existing tensors.
     ///
     /// # Errors
-    /// As [`DropoutKernel::run_with_mask_into`](crate::kernel::DropoutKernel::run_with_mask_into).
+    /// The errors of [`DropoutKernel::run_with_mask_into`](crate::kernel::DropoutKernel::run_with_mask_into).
     pub fn dropout_with_mask_into<'a, 'b, 'c>(
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
@@ -137,18 +137,18 @@ pub(super) mod ops {
         kernels::dropout(p).run_with_mask_into(x, y, mask, rng)
     }
 
-    /// The gradient of [`dropout`]: the mask of `rng`, made again, and the same factor on `grad`.
+    /// The gradient of [`dropout`]: makes the mask of `rng` again and multiplies `grad` by the same factor.
     ///
     /// # Errors
-    /// As [`dropout`].
+    /// The errors of [`dropout`].
     pub fn dropout_backward<'a>(grad: impl Into<TensorView<'a>>, p: f64, rng: impl Into<Rng<'a>>) -> Result<Tensor> {
         kernels::dropout(p).run(grad, rng)
     }
 
-    /// [`dropout_backward`] into a tensor that is there.
+    /// [`dropout_backward`] into an existing tensor.
     ///
     /// # Errors
-    /// As [`dropout_into`].
+    /// The errors of [`dropout_into`].
     pub fn dropout_backward_into<'a, 'b>(
         grad: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
@@ -161,7 +161,7 @@ pub(super) mod ops {
     /// [`dropout_backward`] in place.
     ///
     /// # Errors
-    /// As [`dropout_inplace`].
+    /// The errors of [`dropout_inplace`].
     pub fn dropout_backward_inplace<'a>(
         grad: impl Into<TensorViewMut<'a>>,
         p: f64,
@@ -171,18 +171,18 @@ pub(super) mod ops {
     }
 
     /// ALiBi's bias for attention scores (Press, Smith and Lewis 2022): a tensor (num_heads, seq_len, seq_len) of
-    /// `-slope(h) |i - j|`, rounded once (of 8 bits from an f32); the slopes are those of [`alibi_slopes`].
+    /// `-slope(h) |i - j|`, rounded once (to 8 bits from an f32). [`alibi_slopes`] gives the slopes.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
+    /// The errors of [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
     pub fn alibi(device: &Device, dtype: DType, num_heads: usize, seq_len: usize) -> Result<Tensor> {
         kernels::alibi().run(device, dtype, [num_heads, seq_len, seq_len])
     }
 
-    /// [`alibi`] into a tensor (num_heads, seq_len, seq_len) that is there.
+    /// [`alibi`] into an existing tensor (num_heads, seq_len, seq_len).
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
+    /// The errors of [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
     pub fn alibi_into<'a>(y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         kernels::alibi().run_into(y)
     }
@@ -190,15 +190,15 @@ pub(super) mod ops {
     /// [`alibi`] with -inf for `j > i` (f8e4m3 has no infinity: -448).
     ///
     /// # Errors
-    /// As [`alibi`].
+    /// The errors of [`alibi`].
     pub fn alibi_causal(device: &Device, dtype: DType, num_heads: usize, seq_len: usize) -> Result<Tensor> {
         kernels::alibi_causal().run(device, dtype, [num_heads, seq_len, seq_len])
     }
 
-    /// [`alibi_causal`] into a tensor (num_heads, seq_len, seq_len) that is there.
+    /// [`alibi_causal`] into an existing tensor (num_heads, seq_len, seq_len).
     ///
     /// # Errors
-    /// As [`alibi_into`].
+    /// The errors of [`alibi_into`].
     pub fn alibi_causal_into<'a>(y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         kernels::alibi_causal().run_into(y)
     }
@@ -228,11 +228,11 @@ pub(super) mod ops {
     /// `p w_i`, `w_i = 10000^(-2 i / d_model)`, rounded once.
     ///
     /// The error of an f32 is at most 3 ULP and `2^-46 p w_i` radians of the angle, at every position: angles are
-    /// reduced exactly, in fixed point. Elements of 16 bits are rounded from a number within `2^-22`, those of 8 bits
-    /// within `2^-18`, and `2^-46 p w_i` likewise.
+    /// reduced exactly, in fixed point. Elements of 16 bits are rounded from a number within `2^-22` of the exact one,
+    /// elements of 8 bits from one within `2^-18`, each plus `2^-46 p w_i`.
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
+    /// The errors of [`GeneratorKernel::run`](crate::kernel::GeneratorKernel::run).
     pub fn sinusoidal(
         device: &Device,
         dtype: DType,
@@ -243,10 +243,10 @@ pub(super) mod ops {
         kernels::sinusoidal(layout).run(device, dtype, [seq_len, d_model])
     }
 
-    /// [`sinusoidal`] into a tensor (seq_len, d_model) that is there.
+    /// [`sinusoidal`] into an existing tensor (seq_len, d_model).
     ///
     /// # Errors
-    /// As [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
+    /// The errors of [`GeneratorKernel::run_into`](crate::kernel::GeneratorKernel::run_into).
     pub fn sinusoidal_into<'a>(y: impl Into<TensorViewMut<'a>>, layout: SinusoidalLayout) -> Result<()> {
         kernels::sinusoidal(layout).run_into(y)
     }

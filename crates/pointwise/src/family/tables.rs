@@ -1,4 +1,4 @@
-//! The ops of the tables: a module for each, and what PyTorch has beside them.
+//! The ops of the tables, a module for each table, and the other PyTorch functions that run them.
 
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
@@ -63,7 +63,7 @@ const fn join<T, const N: usize>(lists: &[&[&'static T]]) -> [&'static T; N] {
 /// The ops of one operand.
 pub static UNARY: &[&OpDef] = unary::OPS;
 
-/// What runs beneath `pow` with a number: of no name in PyTorch, and without functions.
+/// The ops that `pow` runs for some exponents. PyTorch has no names for them, and they are no functions here.
 pub static POWERS: &[&OpDef] = powers::OPS;
 
 /// The ops of two operands, in the order of the tables.
@@ -113,28 +113,28 @@ pub(super) mod kernels {
     };
 }
 
-/// The functions of all tables, and those over them.
+/// The functions of all tables, and the functions built on them.
 pub(super) mod ops {
     pub use super::{
         backward::ops::*, binary::ops::*, bitwise::ops::*, channel::ops::*, channel_gradients::ops::*,
         comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
         select_gradients::ops::*, ternary::ops::*, unary::ops::*,
     };
-    // These stand before those of their tables.
+    // These take precedence over the tables' functions of the same names.
     pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
     pub use super::{clamp, clamp_inplace, clamp_into};
     pub use super::{clamp_backward, clamp_backward_inplace, clamp_backward_into};
     pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
 }
 
-// The functions of an op of two operands without its factor, which PyTorch takes by name alone.
+// `add` and `sub` without their factor, which PyTorch takes only by name.
 
 #[duplicate_item(name formula; [add] ["a + b"]; [sub] ["a - b"])]
 #[doc = concat!("`", formula, "` of tensors and numbers, broadcast; [`kernels::", stringify!(name), "`] takes a factor of \
     `b` (`alpha`).")]
 ///
 /// # Errors
-/// As [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
+/// The errors of [`BinaryKernel::run`](crate::kernel::BinaryKernel::run).
 pub fn name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<Tensor> {
     kernels::name(Number::Default).run(a, b)
 }
@@ -143,7 +143,7 @@ pub fn name<'a>(a: impl Into<Operand<'a>>, b: impl Into<Operand<'a>>) -> Result<
 #[doc = concat!("[`", stringify!(op), "`] into a tensor that is there.")]
 ///
 /// # Errors
-/// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+/// The errors of [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
 pub fn name<'a, 'b>(
     a: impl Into<Operand<'a>>,
     b: impl Into<Operand<'a>>,
@@ -156,12 +156,12 @@ pub fn name<'a, 'b>(
 #[doc = concat!("[`", stringify!(op), "`] over its first operand.")]
 ///
 /// # Errors
-/// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+/// The errors of [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
 pub fn name<'a, 'b>(a: impl Into<TensorViewMut<'a>>, b: impl Into<Operand<'b>>) -> Result<()> {
     kernels::op(Number::Default).run_inplace(a, b)
 }
 
-/// What `clamp` runs.
+/// The kernel that `clamp` runs.
 enum Clamp<'a> {
     Numbers(Number, Number),
     One(&'static OpDef, Operand<'a>),
@@ -209,8 +209,8 @@ fn no_bound() -> Error {
 /// ```
 ///
 /// # Errors
-/// No bound at all; those of [`UnaryKernel::run`](crate::kernel::UnaryKernel::run) or, if a bound is a tensor, of
-/// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
+/// Fails without a bound. The errors of [`UnaryKernel::run`](crate::kernel::UnaryKernel::run) or, if a bound is a
+/// tensor, of [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
 pub fn clamp<'a>(x: impl Into<TensorView<'a>>, min: impl Into<Bound<'a>>, max: impl Into<Bound<'a>>) -> Result<Tensor> {
     let x = x.into();
     match Clamp::new(min.into(), max.into())? {
@@ -220,10 +220,10 @@ pub fn clamp<'a>(x: impl Into<TensorView<'a>>, min: impl Into<Bound<'a>>, max: i
     }
 }
 
-/// [`clamp`] into a tensor that is there.
+/// [`clamp`] into an existing tensor.
 ///
 /// # Errors
-/// As [`clamp`]; another shape, device or element type of `y`.
+/// The errors of [`clamp`]; another shape, device or element type of `y`.
 pub fn clamp_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     min: impl Into<Bound<'a>>,
@@ -241,7 +241,7 @@ pub fn clamp_into<'a, 'b>(
 /// [`clamp`] in place; the bounds broadcast to the shape of `x`.
 ///
 /// # Errors
-/// As [`clamp_into`].
+/// The errors of [`clamp_into`].
 pub fn clamp_inplace<'a, 'b>(
     x: impl Into<TensorViewMut<'a>>,
     min: impl Into<Bound<'b>>,
@@ -254,11 +254,11 @@ pub fn clamp_inplace<'a, 'b>(
     }
 }
 
-/// The gradients of [`clamp`]: of `x`, and of `min` and `max` where these are tensors, each of the shape that all are
-/// broadcast to. As PyTorch's autograd: a tie is x's, NaN anywhere leaves 0 to all.
+/// The gradients of [`clamp`]: for `x`, and for `min` and `max` if these are tensors, each of the shape that all are
+/// broadcast to. Like PyTorch's autograd, a tie counts as x's, and a NaN anywhere gives 0 to all.
 ///
 /// # Errors
-/// As [`clamp`], for f32, f16 and bf16.
+/// The errors of [`clamp`], for f32, f16 and bf16.
 pub fn clamp_backward<'a>(
     grad: impl Into<TensorView<'a>>,
     x: impl Into<TensorView<'a>>,
@@ -288,18 +288,18 @@ pub fn clamp_backward<'a>(
             Ok((of_x, None, Some(of_max)))
         }
         (Clamp::One(_, bound), Some(_), _) => {
-            // With infinity as the other bound a min that is infinite too would give nothing to either. But max(x, min)
-            // is also min's, bounded by x: where `min <= x` the gradient is x's, where it is above the bound's.
+            // With infinity as the other bound, an infinite min would give nothing to either. But max(x, min) is also
+            // min bounded from below by x: if `min <= x` the gradient is x's, else the bound's.
             let [of_x, _, of_min] = run(bound, open, x)?;
             Ok((of_x, Some(of_min), None))
         }
     }
 }
 
-/// [`clamp_backward`] for bounds that are numbers, into a tensor that is there.
+/// [`clamp_backward`] for bounds that are numbers, into an existing tensor.
 ///
 /// # Errors
-/// As [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
+/// The errors of [`BinaryKernel::run_into`](crate::kernel::BinaryKernel::run_into).
 pub fn clamp_backward_into<'a, 'b>(
     grad: impl Into<Operand<'a>>,
     x: impl Into<Operand<'a>>,
@@ -313,7 +313,7 @@ pub fn clamp_backward_into<'a, 'b>(
 /// [`clamp_backward`] for bounds that are numbers, over `grad`.
 ///
 /// # Errors
-/// As [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
+/// The errors of [`BinaryKernel::run_inplace`](crate::kernel::BinaryKernel::run_inplace).
 pub fn clamp_backward_inplace<'a, 'b>(
     grad: impl Into<TensorViewMut<'a>>,
     x: impl Into<Operand<'b>>,
@@ -361,8 +361,8 @@ fn fill_number(value: Number, dtype: DType) -> Result<Number> {
     })
 }
 
-/// What a call of `masked_fill` fills with: a number, or a tensor without dimensions, which is converted to `dtype` and
-/// kept in `converted`.
+/// Returns the fill value of `masked_fill`: a number, or a tensor without dimensions, converted to `dtype` and kept in
+/// `converted`.
 fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Tensor>) -> Result<Operand<'a>> {
     match value {
         Operand::Number(number) => Ok(Operand::Number(fill_number(number, dtype)?)),
@@ -378,11 +378,11 @@ fn fill_value<'a>(value: Operand<'a>, dtype: DType, converted: &'a mut Option<Te
 }
 
 /// `mask ? value : x`, x and mask broadcast both ways; bits of x pass through. The value, a number or a tensor without
-/// dimensions, is converted to x's type. Of numbers floats take infinities and NaN, and what is finite in their range;
-/// integers a number in their range, cut towards zero, u8 also the integers -255 to -1, which wrap; bool any.
+/// dimensions, is converted to x's type. Floats take infinities, NaN and finite numbers in their range. Integers take
+/// numbers in their range, cut towards zero; u8 also -255 to -1, which wrap. bool takes any number.
 ///
 /// # Errors
-/// A mask that is not bool, a value of dimensions or that the type cannot hold, and those of
+/// A mask that is not bool; a value with dimensions, or one that the type cannot hold; the errors of
 /// [`TernaryKernel::run`](crate::kernel::TernaryKernel::run).
 pub fn masked_fill<'a>(
     x: impl Into<TensorView<'a>>,
@@ -394,10 +394,10 @@ pub fn masked_fill<'a>(
     kernels::where_cond().run(mask.into(), fill_value(value.into(), x.dtype(), &mut converted)?, x)
 }
 
-/// [`masked_fill`] into a tensor that is there.
+/// [`masked_fill`] into an existing tensor.
 ///
 /// # Errors
-/// As [`masked_fill`] and [`TernaryKernel::run_into`](crate::kernel::TernaryKernel::run_into).
+/// The errors of [`masked_fill`] and [`TernaryKernel::run_into`](crate::kernel::TernaryKernel::run_into).
 pub fn masked_fill_into<'a, 'b>(
     x: impl Into<TensorView<'a>>,
     mask: impl Into<TensorView<'a>>,
@@ -412,7 +412,7 @@ pub fn masked_fill_into<'a, 'b>(
 /// [`masked_fill`] over x, whose shape the mask must broadcast to.
 ///
 /// # Errors
-/// As [`masked_fill_into`].
+/// The errors of [`masked_fill_into`].
 pub fn masked_fill_inplace<'a, 'b>(
     x: impl Into<TensorViewMut<'a>>,
     mask: impl Into<TensorView<'b>>,
@@ -427,7 +427,7 @@ pub fn masked_fill_inplace<'a, 'b>(
 /// The gradient of [`masked_fill`]: `mask ? 0 : grad`, broadcast.
 ///
 /// # Errors
-/// As [`masked_fill`].
+/// The errors of [`masked_fill`].
 pub fn masked_fill_backward<'a>(grad: impl Into<TensorView<'a>>, mask: impl Into<TensorView<'a>>) -> Result<Tensor> {
     masked_fill(grad, mask, 0)
 }

@@ -33,9 +33,9 @@
 //! While a stream is captured into a graph, cudarc must not track events (`CudaContext::disable_event_tracking`), since
 //! a capture cannot wait for events recorded outside it.
 //!
-//! The program's `cudarc` must be of the same minor version as this crate's (0.19). Which CUDA version it is for and how
-//! it finds the driver the program says by cudarc's features (`cuda-12080`, `dynamic-linking`); this crate names none but
-//! what cudarc falls back to.
+//! The program's `cudarc` must be of the same minor version as this crate's (0.19). The program chooses the CUDA
+//! version and the way to find the driver by cudarc's features (`cuda-12080`, `dynamic-linking`); this crate sets only
+//! cudarc's fallbacks.
 //!
 //! cudarc's FP8 types are not this crate's: make views of such buffers, and of bytes, with
 //! [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts).
@@ -54,7 +54,7 @@ use crate::{Device, Scalar, Shape, Stream, tensor::IntoShape};
 /// The device of a cudarc context.
 ///
 /// # Errors
-/// A context that is not the device's primary one; those of [`Device::cuda`].
+/// A context that is not the device's primary one; the errors of [`Device::cuda`].
 pub fn device(context: &CudaContext) -> Result<Device> {
     let device = Device::cuda(context.ordinal())?;
     check_context(&device, context.cu_ctx())?;
@@ -66,7 +66,7 @@ pub fn device(context: &CudaContext) -> Result<Device> {
 /// cudarc's per-thread default stream is a different stream on every thread: use the result on this thread only.
 ///
 /// # Errors
-/// A stream that is not of its device's primary context; the driver's.
+/// A stream that is not of its device's primary context; errors of the driver.
 pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream> {
     let device = device(stream.context())?;
     // SAFETY: the `Arc` keeps the stream alive; one that cudarc only wraps is kept by its owner, as cudarc demands.
@@ -79,7 +79,7 @@ pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream> {
 ///
 /// # Errors
 /// A buffer or stream that is not of its device's primary context, or of two devices; a shape of another number of
-/// elements; the driver's, and those cudarc has put off.
+/// elements; errors of the driver, also earlier ones that cudarc has kept.
 ///
 /// # Safety
 /// The view may be used only by work queued on `stream` ([`stream()`]) before the returned object is dropped, and by
@@ -104,10 +104,10 @@ pub unsafe fn view<'a, T: Scalar, S: DevicePtr<T>>(
 /// Dropping the result tells cudarc that the work was queued.
 ///
 /// # Errors
-/// As [`view`].
+/// The errors of [`view`].
 ///
 /// # Safety
-/// As [`view`], where `stream` must be in order with earlier readers, too.
+/// The conditions of [`view`], where `stream` must be in order with earlier readers, too.
 pub unsafe fn view_mut<'a, T: Scalar, S: DevicePtrMut<T>>(
     buffer: &'a mut S,
     stream: &'a CudaStream,
@@ -147,7 +147,7 @@ fn check_context(device: &Device, context: CUcontext) -> Result<()> {
     .into())
 }
 
-/// cudarc puts off the errors of waiting for events; here they would mean that the order does not hold.
+/// Reports the errors that cudarc keeps when it waits for events: the order does not hold after such an error.
 fn check_waits(device: &Device, context: &CudaContext) -> Result<()> {
     match (context.check_err(), device.context()) {
         (Err(error), Some(primary)) => primary.check("an earlier call of cudarc", error.0 as i32),

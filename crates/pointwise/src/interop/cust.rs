@@ -37,7 +37,7 @@
 //! toolkit's `lib64/stubs` are enough for linking, so no GPU is needed to build, but the program does not start without
 //! a driver, not even to use the CPU. `DOCS_RS=1 cargo check --features cust` checks this module without a toolkit.
 //!
-//! cust's f16 and bf16 are those of `half` 1, this crate's are those of `half` 2: make views of such buffers with
+//! cust's f16 and bf16 are types of `half` 1, this crate's are types of `half` 2. Make views of such buffers with
 //! [`TensorView::from_raw_parts`], which takes `buffer.as_device_ptr().as_raw()`.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ use crate::{Device, Scalar, Shape, Stream, TensorView, TensorViewMut, tensor::In
 /// cust's stream as one of this crate's, which keeps it alive.
 ///
 /// # Errors
-/// A stream that is not of the device's primary context; the driver's.
+/// A stream that is not of the device's primary context; errors of the driver.
 pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<Stream> {
     // SAFETY: the `Arc` keeps the stream alive.
     unsafe { Stream::from_raw_keeping(device, stream.as_inner().cast(), Some(Arc::clone(stream) as _)) }
@@ -61,7 +61,7 @@ pub fn stream(device: &Device, stream: &Arc<::cust::stream::Stream>) -> Result<S
 /// `shape`.
 ///
 /// # Errors
-/// A buffer that is not of the device's primary context; a shape of another number of elements; the driver's.
+/// A buffer that is not of the device's primary context; a shape of another number of elements; errors of the driver.
 ///
 /// # Safety
 /// For `'a`, the elements are initialised, and work that writes the buffer is done or in stream
@@ -82,10 +82,11 @@ pub unsafe fn view<'a, T: Scalar + DeviceCopy>(
 /// A cust buffer to write, as a contiguous tensor of `shape`.
 ///
 /// # Errors
-/// As [`view`].
+/// The errors of [`view`].
 ///
 /// # Safety
-/// As [`view`], and work that reads the buffer is done, or in stream order with the work that writes the view.
+/// The conditions of [`view`], and work that reads the buffer is done, or in stream order with the work that writes the
+/// view.
 pub unsafe fn view_mut<'a, T: Scalar + DeviceCopy>(
     device: &Device,
     buffer: &'a mut DeviceSlice<T>,
@@ -98,7 +99,7 @@ pub unsafe fn view_mut<'a, T: Scalar + DeviceCopy>(
     unsafe { TensorViewMut::from_raw_parts(device, address, T::DTYPE, shape, &shape.contiguous_strides()) }
 }
 
-/// The address of a buffer that has as many elements as the shape and is of the device's primary context.
+/// Returns the address of a buffer that has as many elements as the shape and is of the device's primary context.
 fn check<T: DeviceCopy>(device: &Device, buffer: &DeviceSlice<T>, shape: &Shape) -> Result<u64> {
     check_len(shape, buffer.len())?;
     let context = device.context().ok_or_else(|| ErrorKind::Unsupported {

@@ -1,7 +1,8 @@
 //! Tensors to and from every library that speaks [DLPack](https://dmlc.github.io/dlpack/latest/), without a copy.
 //!
-//! A producer hands over a struct of C that describes its memory and has a function to give it back. [`Managed`] takes one
-//! over and makes a tensor of it, on the CPU or a CUDA device; [`export`] and [`export_versioned`] make one of a tensor. In Python such a struct travels in a capsule, named `dltensor` or `dltensor_versioned`.
+//! A producer hands over a C struct that describes its memory and has a function to give it back. [`Managed`] takes one
+//! over and makes a tensor of it, on the CPU or a CUDA device. [`export`] and [`export_versioned`] make one of a
+//! tensor. In Python such a struct travels in a capsule, named `dltensor` or `dltensor_versioned`.
 //!
 //! ```
 //! use pointwise::{Device, Tensor, interop::dlpack, ops};
@@ -40,7 +41,7 @@ pub struct DLPackVersion {
     pub minor: u32,
 }
 
-/// A kind of memory, and which device's it is.
+/// A kind of memory and its device's number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DLDevice {
@@ -62,13 +63,13 @@ pub struct DLDataType {
     pub lanes: u16,
 }
 
-/// Memory and how the elements lie there.
+/// Memory and the order of the elements in it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
     /// The memory.
     pub data: *mut c_void,
-    /// Where it is.
+    /// The place of the memory.
     pub device: DLDevice,
     /// The number of dimensions.
     pub ndim: i32,
@@ -78,7 +79,7 @@ pub struct DLTensor {
     pub shape: *mut i64,
     /// `ndim` steps in elements; null for elements one after another, the last dimension innermost.
     pub strides: *mut i64,
-    /// From `data` to the first element.
+    /// Bytes from `data` to the first element.
     pub byte_offset: u64,
 }
 
@@ -88,7 +89,7 @@ pub struct DLTensor {
 pub struct DLManagedTensor {
     /// The tensor.
     pub dl_tensor: DLTensor,
-    /// The owner's.
+    /// A pointer for the owner's use.
     pub manager_ctx: *mut c_void,
     /// Gives the struct and the memory back; may be null.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
@@ -100,7 +101,7 @@ pub struct DLManagedTensor {
 pub struct DLManagedTensorVersioned {
     /// The version of the struct.
     pub version: DLPackVersion,
-    /// The owner's.
+    /// A pointer for the owner's use.
     pub manager_ctx: *mut c_void,
     /// Gives the struct and the memory back; may be null.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
@@ -110,7 +111,7 @@ pub struct DLManagedTensorVersioned {
     pub dl_tensor: DLTensor,
 }
 
-/// A struct of other code, taken over: given back on drop, on whichever thread that is.
+/// A struct taken over from other code. It is given back on drop, on any thread.
 #[derive(Debug)]
 pub struct Managed(Given);
 
@@ -120,7 +121,7 @@ enum Given {
     Unversioned(NonNull<DLManagedTensor>),
 }
 
-// SAFETY: who made it has promised that its deleter may be called on any thread; what else it points to is read alone.
+// SAFETY: the maker has promised that its deleter may be called on any thread; all else is only read.
 unsafe impl Send for Managed {}
 // SAFETY: as above.
 unsafe impl Sync for Managed {}
@@ -152,12 +153,13 @@ impl Managed {
     /// [`ErrorKind::Unsupported`] for another version.
     ///
     /// # Safety
-    /// `given` points to a live struct as DLPack has it, which nobody else uses from now on and whose deleter may be
-    /// called on any thread. Its memory is what it says, as [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts)
-    /// and, without the flag [`READ_ONLY`], [`TensorViewMut::from_raw_parts`](crate::TensorViewMut::from_raw_parts) demand,
-    /// until the result is dropped. Work on a GPU is done, or will be waited for, before that.
+    /// `given` points to a live struct of DLPack, which nobody else uses from now on and whose deleter may be called on
+    /// any thread. Until the result is dropped, its memory meets the conditions of
+    /// [`TensorView::from_raw_parts`](crate::TensorView::from_raw_parts) and, without the flag [`READ_ONLY`], of
+    /// [`TensorViewMut::from_raw_parts`](crate::TensorViewMut::from_raw_parts). Work on a GPU is done, or will be
+    /// waited for, before that.
     pub unsafe fn from_versioned(given: NonNull<DLManagedTensorVersioned>) -> Result<Managed> {
-        // The deleter is at one place in structs of every version.
+        // The deleter has the same place in structs of every version.
         let managed = Managed(Given::Versioned(given));
         // SAFETY: the caller's promise; the version comes first in structs of every version.
         let version = unsafe { given.cast::<DLPackVersion>().read() };
@@ -174,12 +176,12 @@ impl Managed {
     /// Takes over a struct as before version 1.0, which has no flags: its memory may be written.
     ///
     /// # Safety
-    /// As [`Managed::from_versioned`].
+    /// The conditions of [`Managed::from_versioned`].
     pub unsafe fn from_unversioned(given: NonNull<DLManagedTensor>) -> Managed {
         Managed(Given::Unversioned(given))
     }
 
-    /// What it says of its tensor.
+    /// The struct's tensor.
     pub fn tensor(&self) -> &DLTensor {
         // SAFETY: the struct is live until this is dropped.
         unsafe {
@@ -190,10 +192,10 @@ impl Managed {
         }
     }
 
-    /// The sizes.
+    /// The sizes of the dimensions.
     ///
     /// # Errors
-    /// [`ErrorKind::Parameter`] for a negative number of them, or for none where there must be some.
+    /// [`ErrorKind::Parameter`] for a negative number of dimensions, or for a null pointer to the sizes.
     pub fn sizes(&self) -> Result<&[i64]> {
         let rank = self.rank()?;
         if rank > 0 && self.tensor().shape.is_null() {
@@ -206,7 +208,7 @@ impl Managed {
     /// The steps in elements; none if the elements lie one after another, the last dimension innermost.
     ///
     /// # Errors
-    /// As [`Managed::sizes`].
+    /// The errors of a negative number of dimensions, as in [`Managed::sizes`].
     pub fn strides(&self) -> Result<Option<&[i64]>> {
         let rank = self.rank()?;
         let strides = self.tensor().strides;
@@ -216,11 +218,11 @@ impl Managed {
 
     /// The first element.
     pub fn data(&self) -> *mut u8 {
-        // More than the address space has is nobody's memory, whatever it wraps around to.
+        // An offset beyond the address space points to no valid memory, so it may wrap.
         self.tensor().data.cast::<u8>().wrapping_add(self.tensor().byte_offset as usize)
     }
 
-    /// Whether the memory is to be read alone.
+    /// True if the memory must not be written.
     pub fn is_read_only(&self) -> bool {
         match &self.0 {
             // SAFETY: the struct is live until this is dropped.
@@ -237,8 +239,8 @@ impl Managed {
     /// The tensor, on the CPU or a CUDA device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for an element type or a device that the crate has not; bad sizes, strides or
-    /// pointers; more dimensions than [`MAX_RANK`](crate::tensor::MAX_RANK); those of [`Device::cuda`].
+    /// [`ErrorKind::Unsupported`] for an element type or a device that the crate does not have; bad sizes, strides or
+    /// pointers; more dimensions than [`MAX_RANK`](crate::tensor::MAX_RANK); the errors of [`Device::cuda`].
     pub fn into_tensor(self) -> Result<Foreign<'static, Managed>> {
         let sizes = self.sizes()?;
         let dims: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
@@ -248,7 +250,7 @@ impl Managed {
         let strides = self.strides()?.unwrap_or(&contiguous);
         let (device, dtype) = (self.tensor().device.device()?, self.tensor().dtype.dtype()?);
         let pointer = RawPointer::from(self.data());
-        // SAFETY: the promise of who has made this.
+        // SAFETY: the promise of the maker.
         let found = unsafe { Foreign::checked(&device, pointer, dtype, shape, strides, !self.is_read_only()) }?;
         Ok(found.kept_by(self))
     }
@@ -259,21 +261,21 @@ fn parameter(name: &'static str, value: String, why: &str) -> Error {
 }
 
 /// # Safety
-/// At `pointer` are as many numbers, for `'a`, unless there are none or it is null.
+/// `pointer` points to `len` numbers for `'a`, unless `len` is 0 or it is null.
 unsafe fn list<'a>(pointer: *const i64, len: usize) -> &'a [i64] {
     // SAFETY: the caller's promise.
     if len == 0 || pointer.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(pointer, len) } }
 }
 
-/// A tensor as a struct of version 1.1, which owns it until its deleter is called. It has the flag [`READ_ONLY`] if
+/// Makes a struct of version 1.1 that owns the tensor until its deleter is called. It has the flag [`READ_ONLY`] if
 /// another tensor has the memory.
 ///
-/// `stream` is the stream on which the consumer works: it waits for the work that writes the tensor, and the memory is
-/// freed behind what is queued there. Without it, the consumer must be done with the memory before it calls the deleter,
-/// and has waited for the tensor's device ([`Device::synchronize`]).
+/// The consumer works on `stream`. The stream waits for the work that writes the tensor, and the memory is freed after
+/// the work that is queued there. Without a stream, the consumer must wait for the tensor's device
+/// ([`Device::synchronize`]) and be done with the memory before it calls the deleter.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for an emulated device; a stream of another one; the driver's.
+/// [`ErrorKind::Unsupported`] for an emulated device; a stream of another device; errors of the driver.
 pub fn export_versioned(tensor: Tensor, stream: Option<&Stream>) -> Result<NonNull<DLManagedTensorVersioned>> {
     unsafe extern "C" fn delete(given: *mut DLManagedTensorVersioned) {
         // SAFETY: the consumer gives back once what was made below.
@@ -290,10 +292,10 @@ pub fn export_versioned(tensor: Tensor, stream: Option<&Stream>) -> Result<NonNu
     })
 }
 
-/// [`export_versioned`] as a struct of before version 1.0, which cannot say that it is not to be written.
+/// [`export_versioned`] as a struct from before version 1.0, which has no flag for memory that must not be written.
 ///
 /// # Errors
-/// As there, and [`ErrorKind::Shared`] while another tensor has the memory.
+/// The errors of [`export_versioned`], and [`ErrorKind::Shared`] while another tensor has the memory.
 pub fn export(tensor: Tensor, stream: Option<&Stream>) -> Result<NonNull<DLManagedTensor>> {
     unsafe extern "C" fn delete(given: *mut DLManagedTensor) {
         // SAFETY: the consumer gives back once what was made below.
@@ -315,7 +317,7 @@ struct Exported<M> {
     _tensor: Tensor,
 }
 
-/// What both structs have.
+/// The fields of both structs.
 trait HasTensor {
     fn parts(&mut self) -> (&mut DLTensor, &mut *mut c_void);
 }
@@ -382,11 +384,11 @@ impl DLDevice {
     /// The device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for memory of another kind; those of [`Device::cuda`].
+    /// [`ErrorKind::Unsupported`] for memory of another kind; the errors of [`Device::cuda`].
     pub fn device(self) -> Result<Device> {
         match self.device_type {
             CPU | CUDA_HOST => Ok(Device::cpu()),
-            // A number that is negative is none of a device.
+            // No device has a negative number.
             CUDA | CUDA_MANAGED => Device::cuda(usize::try_from(self.device_id).unwrap_or(usize::MAX)),
             other => Err(ErrorKind::Unsupported {
                 what: format!("memory of DLPack's device type {other}"),
@@ -428,7 +430,7 @@ impl DLDataType {
     /// The element type.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] for one that the crate has not.
+    /// [`ErrorKind::Unsupported`] for a type that the crate does not have.
     pub fn dtype(self) -> Result<DType> {
         let DLDataType { code, bits, lanes } = self;
         let found = TYPES.iter().find(|&&(_, its, of)| (its, of, 1) == (code, bits, lanes));

@@ -1,4 +1,4 @@
-//! Memory of other code together with what keeps it.
+//! Memory of other code together with its owner.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::Device;
 use crate::error::{ErrorKind, Result};
 use crate::tensor::{IntoShape, RawPointer, TensorView, TensorViewMut};
 
-/// A tensor in memory of other code, with its owner: a value that is dropped when the memory is not used any more. It
-/// may be a counted reference, or what a library wants to be told by.
+/// A tensor in memory of other code, with its owner: a value that is dropped when the memory is no longer used. It may
+/// be a counted reference, or a value whose drop tells a library.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,13 +30,14 @@ pub struct Foreign<'a, O> {
 }
 
 impl<'a> Foreign<'a, ()> {
-    /// The memory without an owner yet.
+    /// Takes the memory without an owner yet.
     ///
     /// # Errors
-    /// As [`TensorView::from_raw_parts`].
+    /// The errors of [`TensorView::from_raw_parts`].
     ///
     /// # Safety
-    /// As [`Foreign::from_raw_parts`] or, if it is writable, [`Foreign::from_raw_parts_mut`], of the owner to come.
+    /// The conditions of [`Foreign::from_raw_parts`] or, if it is writable, [`Foreign::from_raw_parts_mut`], with the
+    /// later owner.
     pub(super) unsafe fn checked(
         device: &Device,
         pointer: RawPointer,
@@ -50,7 +51,7 @@ impl<'a> Foreign<'a, ()> {
         Ok(Foreign { view, is_writable, _owner: () })
     }
 
-    /// The memory with its owner.
+    /// Gives the memory its owner.
     pub(super) fn kept_by<O>(self, owner: O) -> Foreign<'a, O> {
         Foreign { view: self.view, is_writable: self.is_writable, _owner: owner }
     }
@@ -60,11 +61,11 @@ impl<'a, O> Foreign<'a, O> {
     /// A tensor to read, in memory that `owner` keeps. If this fails, `owner` is dropped.
     ///
     /// # Errors
-    /// As [`TensorView::from_raw_parts`].
+    /// The errors of [`TensorView::from_raw_parts`].
     ///
     /// # Safety
-    /// As [`TensorView::from_raw_parts`], for as long as `owner` lives and in `'a`. If the result can be dropped while a
-    /// GPU works with the memory, dropping `owner` must wait for that work or free the memory behind it.
+    /// The conditions of [`TensorView::from_raw_parts`], for as long as `owner` lives and in `'a`. If the result can be
+    /// dropped while a GPU works with the memory, dropping `owner` must wait for that work or free the memory after it.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -81,10 +82,10 @@ impl<'a, O> Foreign<'a, O> {
     /// A tensor to read and write, in memory that `owner` keeps. If this fails, `owner` is dropped.
     ///
     /// # Errors
-    /// As [`TensorView::from_raw_parts`].
+    /// The errors of [`TensorView::from_raw_parts`].
     ///
     /// # Safety
-    /// As [`Foreign::from_raw_parts`] and [`TensorViewMut::from_raw_parts`].
+    /// The conditions of [`Foreign::from_raw_parts`] and [`TensorViewMut::from_raw_parts`].
     pub unsafe fn from_raw_parts_mut(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -106,7 +107,8 @@ impl<'a, O> Foreign<'a, O> {
     /// The elements, to write.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if they were given to read; strides by which two indices name the same element.
+    /// [`ErrorKind::Unsupported`] if the owner lets the memory only be read; strides that give two indices the same
+    /// element.
     pub fn view_mut(&mut self) -> Result<TensorViewMut<'_>> {
         if !self.is_writable {
             return Err(ErrorKind::Unsupported {
@@ -117,7 +119,7 @@ impl<'a, O> Foreign<'a, O> {
         }
         let view = &self.view;
         let pointer = view.as_ptr().cast_mut();
-        // SAFETY: who made this has promised so of the memory; `self` is exclusively borrowed.
+        // SAFETY: the maker has promised it for the memory; `self` is exclusively borrowed.
         unsafe { TensorViewMut::from_raw_parts(view.device(), pointer, view.dtype(), view.shape(), view.strides()) }
     }
 }

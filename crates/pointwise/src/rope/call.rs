@@ -1,4 +1,4 @@
-//! From a call's tensors and settings to a checked [`Call`].
+//! Checks a call's tensors and settings and makes a [`Call`] of them.
 
 use std::ptr::null;
 
@@ -22,14 +22,14 @@ pub(super) struct Call {
     pub(super) dtype: DType,
     pub(super) device: Device,
     pub(super) source: Source,
-    /// How it is launched; none on the CPU, and where there is nothing to rotate.
+    /// The launch; `None` on the CPU and if there is nothing to rotate.
     pub(super) plan: Option<RopePlan>,
     pub(super) pointers: Pointers,
     pub(super) walk: RopeWalk,
 }
 
 impl RopeKernel<'_> {
-    /// The tensors of positions and angles, by name.
+    /// Visits the tensors of positions and angles, with their names.
     pub(super) fn each_operand(
         &self,
         mut visit: impl FnMut(&'static str, &TensorView<'_>) -> Result<()>,
@@ -102,8 +102,8 @@ impl RopeKernel<'_> {
         let (source, rotary_dim, per_token) = self.angles(dtype, &shape, &mut walk, &mut pointers)?;
         self.lanes(&shape, rotary_dim, &mut walk)?;
         self.place(&shape, per_token, &mut walk, &mut pointers)?;
-        // Lanes that do not rotate are there already, where a call in place does not scale them. Tensors without
-        // elements have an address that says nothing.
+        // A call in place that does not scale leaves the lanes that do not rotate as they are. A tensor without
+        // elements has an arbitrary address.
         let stay = |side: &Side, x: *const u8, y: *mut u8| side.heads == 0 || x.addr() == y.addr() && side.scale == 1.0;
         if stay(&walk.q, pointers.qx, pointers.qy) && stay(&walk.k, pointers.kx, pointers.ky) {
             walk.rest_lanes = 0;
@@ -125,7 +125,8 @@ impl RopeKernel<'_> {
         Side { heads: heads as u32, groups: 1, input, output, step: [input[2], output[2]], scale }
     }
 
-    /// The source of angles, the rotary dimension, and whether tables have a row for each token.
+    /// Checks the angles and writes them into the walk. Returns their source, the rotary dimension, and true if tables
+    /// have a row for each token.
     fn angles(
         &self,
         dtype: DType,
@@ -175,7 +176,7 @@ impl RopeKernel<'_> {
             }
         };
         let factor = self.attention_factor.unwrap_or(factor);
-        // As the kernels have it.
+        // Kernels take the factor as f32.
         if !(factor as f32).is_finite() {
             return Err(RopeError::invalid("attention_factor", factor, "give a finite number that fits f32").into());
         }
@@ -183,7 +184,7 @@ impl RopeKernel<'_> {
         Ok((source, rotary_dim, per_token))
     }
 
-    /// Which lanes rotate, and how they pair.
+    /// Checks the rotary dimension, and sets the lanes that rotate and their pairs.
     fn lanes(&self, shape: &Shape4, rotary_dim: usize, walk: &mut RopeWalk) -> Result<()> {
         if rotary_dim == 0 || !rotary_dim.is_multiple_of(2) {
             let expected = "lanes rotate in pairs; make it even and above 0";
@@ -209,7 +210,8 @@ impl RopeKernel<'_> {
         Ok(())
     }
 
-    /// Where positions come from, and whether the tables have them.
+    /// Checks the positions and sets their source. With [`OutOfRange::Error`], the tables must have every position that
+    /// the host can read.
     fn place(&self, shape: &Shape4, per_token: bool, walk: &mut RopeWalk, pointers: &mut Pointers) -> Result<()> {
         let strict = self.out_of_range == OutOfRange::Error;
         if per_token && !matches!(self.positions, RopePositions::Offset(0)) {

@@ -45,7 +45,7 @@ pub(super) fn device(what: &str, expected: &Device, got: &Device) -> Result<()> 
     Err(ErrorKind::DeviceMismatch { what: what.to_owned(), expected: *expected, got: *got }.into())
 }
 
-/// The launch settings, on the CPU, too, and the scales.
+/// Checks the launch settings and the scales, also on the CPU.
 pub(super) fn launch(settings: &Settings, scales: [f32; 2]) -> Result<()> {
     settings.threads.map_or(Ok(()), kernel::check::threads)?;
     if settings.heads_per_thread == Some(0) {
@@ -62,7 +62,7 @@ pub(super) fn launch(settings: &Settings, scales: [f32; 2]) -> Result<()> {
     Ok(())
 }
 
-/// The sizes of a tensor by its layout.
+/// Returns the sizes of a tensor by its layout.
 pub(super) fn shape(name: &str, view: &TensorView<'_>, layout: RopeLayout) -> Result<Shape4> {
     if view.shape().rank() != layout.rank() {
         let detail = format!("its shape is {}; choose the layout it has", view.shape());
@@ -89,7 +89,7 @@ pub(super) fn shape(name: &str, view: &TensorView<'_>, layout: RopeLayout) -> Re
     Ok(Shape4 { batch, seq, heads, head_dim })
 }
 
-/// Checks k against q; its heads.
+/// Checks k against q. Returns k's heads.
 pub(super) fn second(q: &TensorView<'_>, k: &TensorView<'_>, of_q: &Shape4, layout: RopeLayout) -> Result<usize> {
     if k.dtype() != q.dtype() {
         return Err(ErrorKind::DType { op: "k beside q".to_owned(), got: k.dtype(), allowed: vec![q.dtype()] }.into());
@@ -136,8 +136,7 @@ pub(super) fn unwritten(name: &str, view: &TensorView<'_>, out: &TensorView<'_>)
     }
 }
 
-/// Refuses two tensors that may share memory. Views of one packed buffer (`[tokens, q heads + k heads, lanes]`) may
-/// not.
+/// Refuses two tensors that may share memory. Views of one packed buffer (`[tokens, q heads + k heads, lanes]`) pass.
 pub(super) fn apart(a: &TensorView<'_>, b: &TensorView<'_>, what: &str) -> Result<()> {
     if overlap(a, b) == Overlap::None || interleave(a, b) {
         return Ok(());
@@ -145,7 +144,7 @@ pub(super) fn apart(a: &TensorView<'_>, b: &TensorView<'_>, what: &str) -> Resul
     Err(ErrorKind::Overlap { what: what.to_owned() }.into())
 }
 
-/// Whether two views of one buffer take turns: a row of the one, then a row of the other, by a stride that both have.
+/// True if two views of one buffer take turns, with a common period: a row of one, then a row of the other.
 fn interleave(a: &TensorView<'_>, b: &TensorView<'_>) -> bool {
     if a.dtype() != b.dtype() || a.shape().rank() != b.shape().rank() {
         return false;
@@ -155,7 +154,7 @@ fn interleave(a: &TensorView<'_>, b: &TensorView<'_>) -> bool {
     if apart % size != 0 {
         return false;
     }
-    // How far a row reaches: what the dimensions do that do not go by whole periods.
+    // The elements that a row spans: dimensions whose stride is a multiple of the period do not count.
     let reach = |view: &TensorView<'_>, period: i64| {
         let dims = view.shape().iter().zip(view.strides());
         let inner = dims.filter(|&(&dim, &stride)| dim > 1 && stride % period != 0);
@@ -173,11 +172,11 @@ fn interleave(a: &TensorView<'_>, b: &TensorView<'_>) -> bool {
 
 /// A table of angles, cosines or sines.
 pub(super) struct Table {
-    /// Of batch and row.
+    /// The strides of batch and row.
     pub(super) strides: [i64; 2],
-    /// Rows; `i64::MAX` for a table with a row for each token, which cannot be missed.
+    /// Rows; `i64::MAX` for a table with a row for each token: there no row can be missing.
     pub(super) rows: i64,
-    /// Whether there is a row for each token, not for each position.
+    /// True if there is a row for each token, not for each position.
     pub(super) per_token: bool,
     name: &'static str,
     width: usize,
@@ -190,7 +189,7 @@ pub(super) fn table(name: &'static str, view: &TensorView<'_>, types: &[DType], 
     }
     let (shape, strides) = (view.shape(), view.strides());
     let table = |strides, rows, per_token, width| Table { strides, rows, per_token, name, width };
-    // Before anything is asked of the last dimension, which a table may not have.
+    // The rank is checked before the last dimension is read: a table may have none.
     let table = match **shape {
         [rows, width] | [rows, 1, 1, width] => table([0, strides[0]], rows as i64, false, width),
         [batch, seq, width] if seq == of.seq && (batch == 1 || batch == of.batch) => {
@@ -210,8 +209,8 @@ pub(super) fn table(name: &'static str, view: &TensorView<'_>, types: &[DType], 
 }
 
 impl Table {
-    /// The rotary dimension: the one given, else the whole head. Another width could be that of all rotated lanes
-    /// (HF's tables) or of half of them.
+    /// Returns the rotary dimension: the given one, else the whole head. For a table of another width it must be given:
+    /// the width may be all rotated lanes (HF's tables) or half of them.
     pub(super) fn rotary_dim(&self, given: Option<usize>, of: &Shape4) -> Result<usize> {
         let (width, head_dim) = (self.width, of.head_dim);
         if given.is_none() && width > head_dim {
@@ -254,7 +253,7 @@ pub(super) fn wide(view: &TensorView<'_>) -> u32 {
     if view.dtype() == DType::I64 { WIDE_IDS } else { 0 }
 }
 
-/// Checks cumulative lengths; the number of sequences.
+/// Checks cumulative lengths. Returns the number of sequences.
 pub(super) fn starts(view: &TensorView<'_>) -> Result<u32> {
     let len = view.numel();
     positions("cu_seqlens", view, &[&[len]])?;
@@ -265,7 +264,7 @@ pub(super) fn starts(view: &TensorView<'_>) -> Result<u32> {
     Ok((len - 1) as u32)
 }
 
-/// Positions that a table does not have.
+/// The error for positions that a table does not have.
 pub(super) fn beyond(first: i64, last: i64, rows: i64) -> ErrorKind {
     ErrorKind::Parameter {
         name: "positions",
@@ -323,13 +322,13 @@ pub(super) fn host_sequences(starts: &TensorView<'_>, offsets: Option<&TensorVie
 mod tests {
     use super::*;
 
-    /// Heads of 8 lanes of q and of k in rows of 32 elements, the last ones of which are nobody's.
+    /// q and k are heads of 8 lanes in rows of 32 elements; the last elements of a row belong to neither.
     #[test]
     fn heads_of_one_buffer_lie_apart_where_they_share_no_lane() {
         let buffer = vec![0.0_f32; 6 * 32];
         let heads = |at: usize, heads: usize, strides: [i64; 3]| {
             let first = buffer[at..].as_ptr();
-            // SAFETY: 4 rows of the buffer's 6, of which nothing is read.
+            // SAFETY: 4 rows of the buffer's 6, and nothing is read.
             unsafe { TensorView::from_raw_parts(&Device::cpu(), first, DType::F32, [4, heads, 8], &strides) }.unwrap()
         };
         let rows = [32, 8, 1];
@@ -341,7 +340,7 @@ mod tests {
         for (at, k_heads) in [(0, 1), (8, 1), (15, 1), (17, 2), (24, 2), (16, 3)] {
             assert_eq!(are_apart(heads(at, k_heads, rows)), [false; 2], "{k_heads} from {at}");
         }
-        // Rows of another length, and lanes that lie backwards, the last of them among those of q.
+        // Rows of another length; lanes that lie backwards and reach into q's.
         assert_eq!(are_apart(heads(16, 1, [40, 8, 1])), [false; 2]);
         assert_eq!(are_apart(heads(20, 1, [32, 8, -1])), [false; 2]);
     }

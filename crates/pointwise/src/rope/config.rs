@@ -46,7 +46,7 @@ pub struct RopeConfig {
 }
 
 impl RopeConfig {
-    /// A configuration of any type, every parameter but these three unset.
+    /// Makes a configuration of any type with only these three parameters set.
     pub fn new(rope_type: RopeType, head_dim: usize, rope_theta: f64) -> Self {
         Self {
             rope_type,
@@ -179,7 +179,7 @@ impl RopeConfig {
         self.rope_type
     }
 
-    /// Lanes of a head. For DeepSeek's latent attention: of its rotated part alone (`qk_rope_head_dim`).
+    /// Lanes of a head. For DeepSeek's latent attention, lanes of the rotated part alone (`qk_rope_head_dim`).
     pub fn head_dim(&self) -> usize {
         self.head_dim
     }
@@ -194,7 +194,7 @@ impl RopeConfig {
         self.mrope
     }
 
-    /// Lanes that take part in the rotation. The whole head for `proportional`, where some pairs turn by nothing.
+    /// Lanes that take part in the rotation. For `proportional`, the whole head: some of its pairs turn by 0.
     pub fn rotary_lanes(&self) -> usize {
         match (self.rotary_dim, self.partial_rotary_factor) {
             _ if self.rope_type == RopeType::Proportional => self.head_dim,
@@ -209,7 +209,7 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// The first key that is missing, out of range, of the wrong length, or at odds with another.
+    /// Names the first key that is missing, out of range, of the wrong length, or at odds with another.
     pub fn validate(&self) -> Result<(), RopeError> {
         validate::check(self)
     }

@@ -1,10 +1,11 @@
-//! What can be wrong with a RoPE configuration.
+//! The errors of a RoPE configuration.
 
 use thiserror::Error;
 
 use crate::error::{FileError, line};
 
-/// Why a RoPE configuration was refused. Every message names the key at fault, as HF spells it, and says what to do.
+/// The reason why a RoPE configuration was refused. Every message names the key at fault, as HF spells it, and says
+/// what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RopeError {
@@ -13,7 +14,7 @@ pub enum RopeError {
     MissingKey {
         /// The key, as HF spells it.
         key: &'static str,
-        /// What to do about it.
+        /// Advice.
         hint: String,
     },
     /// Two keys say different things, or a key does not belong to the rope type.
@@ -23,7 +24,7 @@ pub enum RopeError {
         key: String,
         /// The key it disagrees with.
         other: String,
-        /// How they disagree and what to do.
+        /// The disagreement, and advice.
         detail: String,
     },
     /// A key's value is of the wrong kind or out of range.
@@ -33,7 +34,7 @@ pub enum RopeError {
         key: String,
         /// The value found.
         value: String,
-        /// What it has to be.
+        /// The values that are allowed.
         expected: String,
     },
     /// A list does not have one entry a pair.
@@ -54,14 +55,14 @@ pub enum RopeError {
         /// The names known.
         known: String,
     },
-    /// The model has one set of parameters for each layer type, and none, or one that it lacks, was chosen.
+    /// The model has one set of parameters for each layer type, and the caller chose no type or an unknown one.
     #[error(
         "`rope_parameters` is per layer type: choose a layer_type of {} (chosen: {})",
         line(available),
         line(chosen)
     )]
     LayerType {
-        /// What was asked for.
+        /// The layer type asked for.
         chosen: String,
         /// The layer types present.
         available: String,
@@ -80,7 +81,7 @@ pub enum RopeError {
     MropeLayout {
         /// The model's type.
         model_type: String,
-        /// What to do instead.
+        /// Advice.
         advice: String,
     },
     /// The text is not a JSON object.

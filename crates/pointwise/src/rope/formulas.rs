@@ -46,7 +46,7 @@ pub(super) fn inverse_frequencies<N: Number>(config: &RopeConfig, seq_len: u64) 
     }
 }
 
-/// What cosine and sine are multiplied by.
+/// The factor that multiplies cosine and sine.
 pub(super) fn attention_factor(config: &RopeConfig) -> f64 {
     let factor = config.stretch().unwrap_or(1.0);
     match (config.rope_type, config.attention_factor) {
@@ -131,7 +131,7 @@ impl Ramp {
     }
 }
 
-/// The pairs between which YaRN's ramp rises, apart even where they coincide.
+/// The pairs between which YaRN's ramp rises. Equal bounds are moved apart.
 pub(super) fn ramp_bounds(config: &RopeConfig) -> (f64, f64) {
     let wrong = config.rope_type == RopeType::YarnTileOps;
     // TileOPs passes half the dimension where the formula has the whole.
@@ -154,7 +154,7 @@ fn is_long(config: &RopeConfig, seq_len: u64) -> bool {
     config.original_length().is_some_and(|length| seq_len > length)
 }
 
-/// Gemma 4: how many pairs turn.
+/// The number of pairs that turn in Gemma 4.
 fn proportional_pairs(config: &RopeConfig) -> usize {
     // Python's `int(p * D // 2)`: the product is floored after the division.
     (config.partial_rotary_factor.unwrap_or(1.0) * config.head_dim as f64 / 2.0).floor() as usize

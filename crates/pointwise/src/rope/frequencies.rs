@@ -1,4 +1,4 @@
-//! From a configuration, or a user's own rule, to the frequencies that a kernel uses.
+//! Makes the frequencies that a kernel uses from a configuration or a user's own rule.
 
 use super::number::{Double, Number};
 use super::{RopeConfig, RopeError, formulas, validate};
@@ -6,11 +6,11 @@ use super::{RopeConfig, RopeError, formulas, validate};
 /// The inverse frequencies of one sequence, in the forms that the kernels take. Each list has `rotary_dim / 2` entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frequencies {
-    /// Radians a position, in f32 as HF transformers 5.17 has them: its operations in its order, and PyTorch's CPU
-    /// `pow`. Equal to the bit on an AVX-512 machine for every model tested; elsewhere within 2 ULP (another `pow`).
-    /// `dynamic` is as HF's functions have it for a length that is an int: its models pass a tensor, and so compute the
-    /// base of a length beyond `max_position_embeddings` in f32, which changes about one frequency in nine, by up to
-    /// 2.3e-7 of it.
+    /// Radians a position, in f32 as HF transformers 5.17 computes them: the same operations in the same order, and
+    /// PyTorch's CPU `pow`. They are equal to the bit on an AVX-512 machine for every model tested, elsewhere within 2
+    /// ULP (another `pow`). `dynamic` follows HF's functions for a length that is an int. HF's models pass a tensor:
+    /// beyond `max_position_embeddings` they compute the base in f32, which changes about one frequency in nine by up
+    /// to 2.3e-7 of it.
     pub inv_freq: Vec<f32>,
     /// Radians a position, the exact formula rounded once to f64.
     pub inv_freq_f64: Vec<f64>,
@@ -21,23 +21,23 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Frequencies given as they are, for instance a checkpoint's `inv_freq` tensor. `rotary_dim` is twice their
+    /// Takes frequencies as they are, for instance a checkpoint's `inv_freq` tensor. `rotary_dim` is twice their
     /// number.
     ///
     /// # Errors
     ///
-    /// [`RopeError::InvalidValue`] if the list is empty, or in f32 a number is not finite or the attention factor not
-    /// above 0.
+    /// [`RopeError::InvalidValue`] if the list is empty, if a frequency is not finite in f32, or if the attention
+    /// factor in f32 is not finite and above 0.
     pub fn from_inv_freq(inv_freq: &[f32], attention_factor: f64) -> Result<Self, RopeError> {
         let exact = inv_freq.iter().map(|inverse| f64::from(*inverse)).collect();
         Self::from_inv_freq_f64(exact, attention_factor)
     }
 
-    /// As [`from_inv_freq`](Self::from_inv_freq), from f64.
+    /// Like [`from_inv_freq`](Self::from_inv_freq), from f64 numbers.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The errors of [`from_inv_freq`](Self::from_inv_freq).
     pub fn from_inv_freq_f64(inv_freq: Vec<f64>, attention_factor: f64) -> Result<Self, RopeError> {
         let turns = inv_freq.iter().map(|inverse| turns(*inverse)).collect();
         let rounded = inv_freq.iter().map(|inverse| *inverse as f32).collect();
@@ -60,14 +60,14 @@ impl Frequencies {
             }
         }
         for (at, (rounded, exact)) in self.inv_freq.iter().zip(&self.inv_freq_f64).enumerate() {
-            // The one that is at fault: the exact one where the other follows from it.
+            // Shows the number at fault: the exact one if it does not fit f32, else the rounded one.
             let shown = if (*exact as f32).is_finite() { f64::from(*rounded) } else { *exact };
             if !(rounded.is_finite() && exact.is_finite()) {
                 let name = format!("inv_freq[{at}]");
                 return Err(RopeError::invalid(&name, shown, "every frequency must be finite in f32"));
             }
         }
-        // Kernels have it in f32.
+        // Kernels take the factor as f32.
         let factor = self.attention_factor as f32;
         if !(factor.is_finite() && factor > 0.0) {
             let expected = "give a finite number above 0 that fits f32";
@@ -101,7 +101,7 @@ pub fn turns(inv_freq: f64) -> u64 {
 /// # Ok::<(), pointwise::rope::RopeError>(())
 /// ```
 pub trait FrequencyRule {
-    /// Lanes that rotate: even.
+    /// The number of lanes that rotate: even.
     fn rotary_dim(&self) -> usize;
 
     /// Radians a position of pair `i`, `0 <= i < rotary_dim / 2`.
@@ -113,9 +113,10 @@ pub trait FrequencyRule {
     }
 }
 
-/// Whatever frequencies come from: a [`RopeConfig`], a user's [`FrequencyRule`], or [`Frequencies`] made before.
+/// A source of frequencies: a [`RopeConfig`], a user's [`FrequencyRule`], or [`Frequencies`] made before.
 pub trait FrequencySource {
-    /// The frequencies for sequences of up to `seq_len` tokens (largest position + 1); 0 if that is not known yet.
+    /// The frequencies for sequences of up to `seq_len` tokens (largest position + 1). Pass 0 if the length is not
+    /// known yet.
     ///
     /// Only `dynamic` and `longrope` depend on the length. A sequence keeps the frequencies it began with: keys rotated
     /// by others do not match. So choose once, by the longest length to come; HF instead recomputes `dynamic` whenever
@@ -124,7 +125,8 @@ pub trait FrequencySource {
     ///
     /// # Errors
     ///
-    /// What [`RopeConfig::validate`] reports, or an entry that is not finite.
+    /// The errors of [`RopeConfig::validate`]; a rule's rotary dimension that is odd, 0 or too large; a number that is
+    /// not finite.
     fn frequencies(&self, seq_len: u64) -> Result<Frequencies, RopeError>;
 }
 
@@ -139,7 +141,7 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// What [`validate`](Self::validate) reports, or a frequency that is not finite.
+    /// The errors of [`validate`](Self::validate); a frequency that is not finite.
     pub fn frequencies(&self, seq_len: u64) -> Result<Frequencies, RopeError> {
         self.validate()?;
         let exact = formulas::inverse_frequencies::<Double>(self, seq_len);
@@ -152,11 +154,12 @@ impl RopeConfig {
         .checked()
     }
 
-    /// The pairs between which YaRN's ramp rises (`low`, `high`), for those who compare implementations.
+    /// The pairs between which YaRN's ramp rises (`low`, `high`), for those who compare implementations. They mean
+    /// nothing for types other than the two YaRNs.
     ///
     /// # Errors
     ///
-    /// What [`validate`](Self::validate) reports. The bounds mean nothing for types other than the two YaRNs.
+    /// The errors of [`validate`](Self::validate).
     pub fn yarn_bounds(&self) -> Result<(f64, f64), RopeError> {
         self.validate()?;
         Ok(formulas::ramp_bounds(self))

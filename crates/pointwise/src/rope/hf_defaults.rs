@@ -1,9 +1,9 @@
-//! What HF's model classes assume when a `config.json` does not say it.
+//! The defaults of HF's model classes, for keys that a `config.json` lacks.
 //!
-//! Source: the configuration classes of HF transformers 5.17 (`default_theta`, what `__post_init__` gives
-//! `rope_parameters`, the `head_dim` and `qk_rope_head_dim` defaults) and the rotary classes beside them (the layout of
-//! `mrope_section`). All language models are here whose defaults differ from the general ones: 10,000; the whole head;
-//! hidden size over heads; type `default`. Vision encoders, which rotate by row and column, are not.
+//! Source: the configuration classes of HF transformers 5.17 (`default_theta`, the `rope_parameters` of
+//! `__post_init__`, the `head_dim` and `qk_rope_head_dim` defaults) and the rotary classes beside them (the layout of
+//! `mrope_section`). Every language model is here whose defaults differ from the general ones: base 10,000; the whole
+//! head; hidden size over heads; type `default`. Vision encoders, which rotate by row and column, are not.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) struct Defaults {
     pub(super) theta: f64,
     /// Base of the sliding-window layers, for models whose layers differ.
     pub(super) local_theta: Option<Local>,
-    /// Whether `rope_scaling` is for the sliding-window layers too.
+    /// True if `rope_scaling` is for the sliding-window layers too.
     pub(super) scales_local: bool,
     /// Base of the layers with a compressor (DeepSeek-V4).
     pub(super) compressed_theta: Option<f64>,
@@ -29,29 +29,29 @@ pub(super) struct Defaults {
     pub(super) global_head_dim: Option<u64>,
     /// `qk_rope_head_dim` of latent attention.
     pub(super) rope_head_dim: Option<u64>,
-    /// Heads of so many times the hidden size over heads.
+    /// Lanes of a head, as a multiple of hidden size over heads.
     pub(super) head_growth: u64,
-    /// How the class lays `mrope_section` out, where it knows the key.
+    /// The class's layout of `mrope_section`; `None` if it does not know the key.
     pub(super) mrope: Option<Mrope>,
 }
 
 /// The base of the sliding-window layers.
 #[derive(Clone, Copy)]
 pub(super) enum Local {
-    /// Their own.
+    /// A base of their own.
     Theta(f64),
-    /// That of the others.
+    /// The base of the other layers.
     Shared,
 }
 
-/// How a class deals the frequencies out to the axes.
+/// The way a class deals the frequencies out to the axes.
 #[derive(Clone, Copy)]
 pub(super) enum Mrope {
-    /// By a layout that this crate has.
+    /// A layout that this crate has.
     Known(MropeLayout),
-    /// By one of its own, for pictures; for text, where the three positions are equal, as without sections.
+    /// A layout of its own, for pictures. Text, where the three positions are equal, is as without sections.
     OwnForPictures,
-    /// By one of its own, which orders the frequencies anew for text, too.
+    /// A layout of its own that reorders the frequencies for text, too.
     Own,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn of(model_type: &str) -> Defaults {
         "gemma3" | "gemma3n" | "t5gemma2" | "t5gemma2_decoder" | "modernbert" | "modernbert-decoder" => {
             Some(Local::Theta(10_000.0))
         }
-        // Whatever the file's base is: that is the other layers'.
+        // The file's base is the other layers'.
         "olmo3" => Some(Local::Theta(5e5)),
         "step3p5" | "step3p7" => Some(Local::Shared),
         _ => None,
@@ -246,8 +246,8 @@ fn mrope(name: &str) -> Option<Mrope> {
     }
 }
 
-/// The parameters that a class takes where a file has neither `rope_parameters` nor `rope_scaling`, as they would stand
-/// in the file; for classes that then take more than a base and a share.
+/// The parameters of a class for a file with neither `rope_parameters` nor `rope_scaling`, as they would stand in the
+/// file. `None` for a class whose defaults are [`Defaults`] alone.
 pub(super) fn parameters(model_type: &str) -> Option<Value> {
     let llama3 = |theta: f64, factor: f64, [low, high]: [f64; 2], original: u64| {
         json!({

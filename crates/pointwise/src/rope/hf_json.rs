@@ -1,9 +1,9 @@
-//! A [`RopeConfig`] from a model's `config.json`.
+//! Reads a [`RopeConfig`] from a model's `config.json`.
 //!
-//! Read as HF transformers 5.17 does (`RotaryEmbeddingConfigMixin` and the model classes): null counts as absent;
-//! `rope_scaling` is the old name of `rope_parameters`, `type` of `rope_type`; parameters inside win over those at the
-//! top level where each layer type has its own; which keys count, and how sections are laid out, is up to the model's
-//! class. Where HF would silently take one of two values that disagree, this reports it.
+//! It reads as HF transformers 5.17 does (`RotaryEmbeddingConfigMixin` and the model classes). null counts as absent.
+//! `rope_scaling` is the old name of `rope_parameters`, `type` of `rope_type`. If each layer type has its own
+//! parameters, they win over those at the top level. The model's class decides which keys count and how sections are
+//! laid out. Where HF would silently take one of two values that disagree, this fails.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl RopeConfig {
     ///
     /// [`RopeError::Json`] if it is not a JSON object, [`RopeError::LayerType`] if the parameters differ by layer type
     /// (take [`from_hf_json_layer`](Self::from_hf_json_layer)), [`RopeError::MropeLayout`] if the model has a
-    /// multimodal layout of its own, else what [`validate`](Self::validate) reports.
+    /// multimodal layout of its own, and the errors of [`validate`](Self::validate).
     pub fn from_hf_json(text: &str) -> Result<Self, RopeError> {
         read(text, None)
     }
@@ -33,7 +33,7 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// As [`from_hf_json`](Self::from_hf_json); [`RopeError::LayerType`] names the types that the model has, and
+    /// The errors of [`from_hf_json`](Self::from_hf_json). [`RopeError::LayerType`] names the types that the model has;
     /// [`RopeError::NotRotated`] says that the layers of this type take no RoPE.
     pub fn from_hf_json_layer(text: &str, layer_type: &str) -> Result<Self, RopeError> {
         read(text, Some(layer_type))
@@ -57,7 +57,8 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// [`RopeError::Io`] if it cannot be read, is no regular file or has more than 16 MiB, else as there.
+    /// [`RopeError::Io`] if the file cannot be read, is no regular file or has more than 16 MiB; the errors of
+    /// [`from_hf_json`](Self::from_hf_json).
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, RopeError> {
         Self::from_hf_json(&load(path.as_ref())?)
     }
@@ -66,7 +67,8 @@ impl RopeConfig {
     ///
     /// # Errors
     ///
-    /// [`RopeError::Io`] if it cannot be read, is no regular file or has more than 16 MiB, else as there.
+    /// [`RopeError::Io`] if the file cannot be read, is no regular file or has more than 16 MiB; the errors of
+    /// [`from_hf_json_layer`](Self::from_hf_json_layer).
     pub fn from_path_layer(path: impl AsRef<Path>, layer_type: &str) -> Result<Self, RopeError> {
         Self::from_hf_json_layer(&load(path.as_ref())?, layer_type)
     }
@@ -150,8 +152,8 @@ fn per_layer(object: &Object) -> Sets {
     Sets::PerLayer(sets)
 }
 
-/// What the model's class takes where the file has no parameters, if that is more than a base and a share. HF then
-/// ignores the file's base.
+/// The class's own parameters for a file without any; `None` if the class has none. HF then ignores the file's base; a
+/// base that differs is an error here.
 fn own_parameters(keys: &Keys<'_>) -> Result<Option<Sets>, RopeError> {
     let Some(Value::Object(own)) = hf_defaults::parameters(keys.model_type()) else { return Ok(None) };
     let nested = own.values().any(Value::is_object);
@@ -173,7 +175,7 @@ fn own_parameters(keys: &Keys<'_>) -> Result<Option<Sets>, RopeError> {
     Ok(Some(if nested { per_layer(&own) } else { Sets::One(own) }))
 }
 
-/// `rope_scaling` and `rope_parameters` of one file, which must not disagree.
+/// Merges `rope_scaling` and `rope_parameters` of one file. They must not disagree.
 fn merged(old: &Object, new: &Object) -> Result<Object, RopeError> {
     let mut all = new.clone();
     for (key, value) in old {
@@ -228,8 +230,8 @@ fn read(text: &str, layer_type: Option<&str>) -> Result<RopeConfig, RopeError> {
     Ok(config)
 }
 
-/// A share of latent attention is of the whole head, whose rotated lanes are a tensor of their own (Mistral 4): nothing
-/// is left to say.
+/// Checks a share of latent attention. It is a share of the whole head, but the rotated lanes are a tensor of their own
+/// (Mistral 4), and all of them rotate: no share is left.
 fn whole_head(keys: &Keys<'_>, lanes: usize, share: f64) -> Result<Option<f64>, RopeError> {
     let plain = keys.whole(&["qk_nope_head_dim"])?.unwrap_or(0);
     if share == 1.0 || ((plain as f64 + lanes as f64) * share).round() == lanes as f64 {
@@ -243,7 +245,7 @@ fn whole_head(keys: &Keys<'_>, lanes: usize, share: f64) -> Result<Option<f64>, 
 const THETA: &[&str] = &["rope_theta", "rotary_emb_base", "global_rope_theta"];
 const SHARE: &[&str] = &["partial_rotary_factor", "rotary_pct", "rope_pct"];
 
-/// The set to use, and whether it is a layer type's own.
+/// Returns the set to use, and true if it is a layer type's own.
 fn choose(sets: Sets, layer_type: Option<&str>) -> Result<(Object, bool), RopeError> {
     let sets = match sets {
         Sets::One(set) => return Ok((set, false)),
@@ -329,12 +331,12 @@ fn dimensions(
     Ok(((width.saturating_mul(defaults.head_growth) / heads) as usize, rotary_dim))
 }
 
-/// Whether the lanes that rotate are a tensor of their own.
+/// True if the lanes that rotate are a tensor of their own.
 fn is_latent(keys: &Keys<'_>, defaults: &Defaults) -> bool {
     keys.get(&["qk_rope_head_dim"]).is_some() || defaults.rope_head_dim.is_some()
 }
 
-/// `rotary_dim`, for the classes that read it; a file that names no model means what it says.
+/// Reads `rotary_dim` for the classes that use it, and for a file that names no model.
 fn rotary_dim(keys: &Keys<'_>, defaults: &Defaults) -> Result<Option<usize>, RopeError> {
     let is_read = defaults.rotary_dim.is_some() || keys.model_type().is_empty();
     let given = keys.whole(&["rotary_dim"])?.filter(|_| is_read);
@@ -342,7 +344,7 @@ fn rotary_dim(keys: &Keys<'_>, defaults: &Defaults) -> Result<Option<usize>, Rop
     Ok(lanes.map(|lanes| lanes as usize))
 }
 
-/// Refuses a `rotary_dim` that the model's class does not go by.
+/// Refuses a `rotary_dim` other than the number of lanes that the model's class rotates.
 fn no_other_lanes(keys: &Keys<'_>, config: &RopeConfig) -> Result<(), RopeError> {
     let (model_type, rotated) = (keys.model_type(), config.rotary_lanes());
     match keys.whole(&["rotary_dim"])? {
@@ -390,8 +392,7 @@ fn parameters(config: &mut RopeConfig, set: &Object) -> Result<(), RopeError> {
     Ok(())
 }
 
-/// Takes over the multimodal sections. The model's class says how they are laid out; of a class that does not know
-/// them, the file.
+/// Takes over the multimodal sections. The model's class gives their layout; if it does not know them, the file does.
 fn sections(config: &mut RopeConfig, set: &Object, model_type: &str, of: Option<Mrope>) -> Result<(), RopeError> {
     let own = |advice: &str| RopeError::MropeLayout { model_type: model_type.to_owned(), advice: advice.to_owned() };
     let tables = "give the kernel tables of its cosines and sines";
@@ -421,7 +422,7 @@ fn sections(config: &mut RopeConfig, set: &Object, model_type: &str, of: Option<
     Ok(())
 }
 
-/// One fact that may stand in two places. A layer type's own value goes first; otherwise the two must agree.
+/// Reads a fact that may stand in two places. A layer type's own value goes first; otherwise the two must agree.
 fn agreed<T: PartialEq + ToString>(
     key: &str,
     inner: Option<T>,

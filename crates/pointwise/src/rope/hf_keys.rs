@@ -1,4 +1,4 @@
-//! Keys of a `config.json`: found where they stand, and read as what they should be. null counts as absent.
+//! Finds the keys of a `config.json` and reads them as the types they should have. null counts as absent.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::RopeError;
 
 pub(super) type Object = Map<String, Value>;
 
-/// The keys of a text model: those of `text_config` in a multimodal file first, then those at the top.
+/// The keys of a text model: first `text_config` of a multimodal file, then the top level.
 pub(super) struct Keys<'a> {
     places: Vec<&'a Object>,
 }
@@ -42,7 +42,7 @@ impl<'a> Keys<'a> {
         self.get(&["model_type"]).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the file says that there is none, which is not what the class would assume.
+    /// True if the file has null for this key: then the class's default does not apply.
     pub(super) fn is_null(&self, name: &str) -> bool {
         self.places.iter().any(|place| place.get(name).is_some_and(Value::is_null))
     }

@@ -1,4 +1,4 @@
-//! The kernel object: its settings, and the launch or the CPU.
+//! The kernel object: its settings, its calls, and the run on a CUDA device or the CPU.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -44,7 +44,7 @@ pub struct RopeKernel<'a> {
 }
 
 impl<'a> RopeKernel<'a> {
-    /// A rotation by these angles; layout BSHD, all defaults as the setters have them.
+    /// Makes a rotation by these angles, with the layout BSHD and the defaults that the setters name.
     pub fn new(angles: RopeAngles<'a>, pairs: RopePairs) -> Self {
         RopeKernel {
             angles,
@@ -69,17 +69,18 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// Lanes that rotate. Default: two for each frequency; the whole head for a table as wide as it, or half as wide.
+    /// Lanes that rotate. Default: two for each frequency; the whole head for a table as wide as the head, or half as
+    /// wide.
     ///
-    /// For a table of any other width it must be given: the width may be that of all rotated lanes, as in HF's tables,
-    /// or of half of them. It must be given, too, for a table of all rotated lanes where they are half of the head.
+    /// A table of any other width needs it: the width may be all rotated lanes, as in HF's tables, or half of them. A
+    /// table of all rotated lanes needs it, too, if they are half of the head.
     #[must_use]
     pub fn rotary_dim(mut self, rotary_dim: usize) -> Self {
         self.rotary_dim = Some(rotary_dim);
         self
     }
 
-    /// Which lanes rotate, if not all do.
+    /// The place of the rotated lanes, if not all rotate.
     #[must_use]
     pub fn rotated_lanes(mut self, rotated: RotatedLanes) -> Self {
         self.rotated = rotated;
@@ -94,14 +95,14 @@ impl<'a> RopeKernel<'a> {
     }
 
     /// Multiplies every lane of q and of k, also those that do not rotate; 1 by default. The softmax scale and 1/ln 2
-    /// can be folded in here. The backward pass takes the forward pass's.
+    /// can be folded in here. The backward pass takes the same scales.
     #[must_use]
     pub fn output_scale(mut self, q: f32, k: f32) -> Self {
         self.scales = [q, k];
         self
     }
 
-    /// Multiplies cosine and sine, and so the rotated lanes alone. Default: that of the frequencies; 1 for tables,
+    /// Multiplies cosine and sine, and so the rotated lanes alone. Default: the frequencies' own factor; 1 for tables,
     /// which hold it already.
     #[must_use]
     pub fn attention_factor(mut self, factor: f64) -> Self {
@@ -116,40 +117,41 @@ impl<'a> RopeKernel<'a> {
         self
     }
 
-    /// What to do about positions that a table does not have.
+    /// The handling of positions that a table does not have.
     #[must_use]
     pub fn out_of_range(mut self, policy: OutOfRange) -> Self {
         self.out_of_range = policy;
         self
     }
 
-    /// The width of accesses on CUDA devices: `register_copy` 16 bytes, `explicit_parallel` 8, `direct` an element. One
-    /// that dimensions or addresses do not allow is replaced by the next. There is no `table`.
+    /// The width of accesses on CUDA devices: `register_copy` 16 bytes, `explicit_parallel` 8, `direct` an element. If
+    /// dimensions or addresses do not allow a width, the next one takes its place. There is no `table`.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.launch.strategy = strategy;
         self
     }
 
-    /// Whether the threads of a block share cosines and sines on CUDA devices, or each finds its own, which saves
-    /// waiting for the others. Sharing serves every call; by default calls share that the other way does not serve
-    /// (sequences, axes, pairs that move, misaligned tensors or tables, more than 2^32 vectors, strides below 0).
+    /// If true, the threads of a block share cosines and sines on CUDA devices. If false, each finds its own where it
+    /// can, which saves waiting for the others. Sharing serves every call. By default calls share if the other way does
+    /// not serve them (sequences, axes, pairs that move, misaligned tensors or tables, offsets of more than 32 bits,
+    /// strides below 0) or is slower (whole heads of 16 bits by angles or tables of f32).
     #[must_use]
     pub fn shared_angles(mut self, shared: bool) -> Self {
         self.launch.shared_angles = Some(shared);
         self
     }
 
-    /// Threads of a block on CUDA devices, at most: a multiple of 32 from 32 to 1,024. By default 160, and 128 where
-    /// angles are not shared.
+    /// The most threads of a block on CUDA devices: a multiple of 32 from 32 to 1,024. Default: 160, or 128 if angles
+    /// are not shared.
     #[must_use]
     pub fn threads(mut self, threads: u32) -> Self {
         self.launch.threads = Some(threads);
         self
     }
 
-    /// How many heads a thread rotates on CUDA devices, 1 or more. Default: one, two or four by the amount of work and
-    /// what is read for an angle, up to eight where angles are shared.
+    /// The heads a thread rotates on CUDA devices, 1 or more. Default: one, two or four by the amount of work and the
+    /// source of angles, up to eight if angles are shared.
     #[must_use]
     pub fn heads_per_thread(mut self, heads: u32) -> Self {
         self.launch.heads_per_thread = Some(heads);
@@ -165,12 +167,12 @@ impl<'a> RopeKernel<'a> {
 
     /// Rotates q and, if there is one, k into new contiguous tensors of their shapes.
     ///
-    /// q and k: f32, f16 or bf16, both alike, dimensions as [`RopeKernel::layout`] has them, equal but for the heads.
+    /// q and k have one type, f32, f16 or bf16, and the dimensions of [`RopeKernel::layout`], equal but for the heads.
     ///
     /// # Errors
     /// Element types, devices, shapes or strides that do not fit; an odd rotary dimension or one beyond the head;
-    /// tables too short for the positions (see [`OutOfRange`]); bad launch settings, a missing kernel, out of memory,
-    /// the driver's.
+    /// tables too short for the positions (see [`OutOfRange`]); bad launch settings; a missing kernel; out of memory;
+    /// errors of the driver.
     pub fn run<'b>(&self, q: impl Into<TensorView<'b>>, k: Option<TensorView<'_>>) -> Result<(Tensor, Option<Tensor>)> {
         let q = q.into();
         check::dtype(&q)?;
@@ -180,12 +182,12 @@ impl<'a> RopeKernel<'a> {
         Ok((q_out, k_out))
     }
 
-    /// [`RopeKernel::run`] into tensors that are there. Allocates nothing and waits for nothing, so that a CUDA graph
-    /// can capture it.
+    /// [`RopeKernel::run`] into existing tensors. Allocates nothing and waits for nothing, so that a CUDA graph can
+    /// capture it.
     ///
     /// # Errors
-    /// As there, and: outputs of another shape, type or device, or that share memory with another tensor of the call; k
-    /// without its output, or the reverse.
+    /// The errors of [`RopeKernel::run`], and: outputs of another shape, type or device, or that share memory with
+    /// another tensor of the call; k without its output, or the reverse.
     pub fn run_into<'b, 'c>(
         &self,
         q: impl Into<TensorView<'b>>,
@@ -212,7 +214,7 @@ impl<'a> RopeKernel<'a> {
     /// [`RopeKernel::run`] in place.
     ///
     /// # Errors
-    /// As there, and: [`RopePairs::InterleavedToHalf`], q and k that share memory.
+    /// The errors of [`RopeKernel::run`], and: [`RopePairs::InterleavedToHalf`]; q and k that share memory.
     pub fn run_inplace<'b>(&self, q: impl Into<TensorViewMut<'b>>, k: Option<TensorViewMut<'_>>) -> Result<()> {
         let (mut q, mut k) = (q.into(), k);
         if self.pairs == RopePairs::InterleavedToHalf {
@@ -295,7 +297,8 @@ impl<'a> RopeKernel<'a> {
             }
         }
         let [qx, qy, kx, ky, ids, starts, first, second] = addresses.each_mut().map(|a| (&raw mut *a).cast::<c_void>());
-        // As the templates' entries take them. The kernels whose threads find their own angles take no sequences.
+        // The parameters in the order of the templates' entries. Kernels whose threads find their own angles take no
+        // sequences.
         let (mut params, count) = match &mut template {
             Template::Shared => ([qx, qy, kx, ky, ids, starts, first, second, (&raw mut walk).cast()], 9),
             Template::Solo(solo) => ([qx, qy, kx, ky, ids, first, second, (&raw mut *solo).cast(), null_mut()], 8),

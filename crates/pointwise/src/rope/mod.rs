@@ -6,7 +6,7 @@
 //! angles or of cosines and sines ([`cos_sin`] makes them). [`ROPE`] lists the named ops of the family, [`rope_neox`]
 //! and its siblings are the functions.
 //!
-//! The oracle is HF transformers 5.17 (`modeling_rope_utils.py`); where implementations differ, HF's is the one here.
+//! The oracle is HF transformers 5.17 (`modeling_rope_utils.py`). Where implementations differ, this one follows HF.
 
 mod call;
 mod check;

@@ -21,7 +21,7 @@ pub struct RopeDef {
     pub rope_type: RopeType,
     /// Its pairs, unless `pairs` says otherwise.
     pub pairs: RopePairs,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub doc: &'static str,
 }
 
@@ -69,9 +69,9 @@ pub struct RopeSetting {
     pub name: &'static str,
     /// The default as text; empty where it depends on the op or the tensors.
     pub default: &'static str,
-    /// What it says.
+    /// The description.
     pub doc: &'static str,
-    /// The setting and the operands beside which nothing would ask for it: with one of them it is an error.
+    /// Settings and operands that leave this setting unused: together with one of them it is an error.
     pub not_beside: &'static [&'static str],
 }
 
@@ -84,9 +84,9 @@ const fn setting(
     RopeSetting { name, default, doc, not_beside }
 }
 
-/// What takes the place of the op's frequencies.
+/// The operands that replace the op's frequencies.
 const TABLES: &[&str] = &["cos", "freqs"];
-/// What takes the place of their parameters.
+/// The settings and operands that replace the parameters of the op's frequencies.
 const FILE_AND_TABLES: &[&str] = &["config", "cos", "freqs"];
 
 /// The settings of a named op.
@@ -133,10 +133,10 @@ pub const ROPE_SETTINGS: &[RopeSetting] = &[
     setting("long_factor", "", "longrope: divisors beyond it, a comma list; default: ones", FILE_AND_TABLES),
 ];
 
-/// What is wrong with a parameter beside a file.
+/// The detail of the error for a parameter beside a file.
 const BESIDE_A_FILE: &str = "the file has the parameters: leave it out";
 
-/// Whether ids are three for each token, in a layout that has a batch or has none.
+/// True if there are three ids for each token: `[3, _, _]`, or `[3, _]` in a layout without a batch.
 fn has_axes(ids: &TensorView<'_>, layout: RopeLayout) -> bool {
     match **ids.shape() {
         [3, _, _] => true,
@@ -148,13 +148,13 @@ fn has_axes(ids: &TensorView<'_>, layout: RopeLayout) -> bool {
 /// The tensors of a call of a named op.
 #[derive(Debug, Clone, Copy)]
 pub struct RopeOperands<'a> {
-    /// To be rotated: `[batch, sequence, heads, head_dim]`, or as the layout says; f32, f16 or bf16.
+    /// The tensor to rotate: `[batch, sequence, heads, head_dim]`, or as the layout says; f32, f16 or bf16.
     pub q: TensorView<'a>,
-    /// To be rotated too: as q, but for the number of heads.
+    /// A second tensor to rotate: like q, but for the number of heads.
     pub k: Option<TensorView<'a>>,
-    /// i32 or i64: see [`RopePositions::Ids`]. Where the configuration has an `mrope_section`, `[3, batch, sequence]`
-    /// too, or `[3, tokens]` for a layout without a batch: see [`RopePositions::Axes`]. As in HF, ids of two dimensions
-    /// are otherwise a text's, `[batch, sequence]`.
+    /// i32 or i64: see [`RopePositions::Ids`]. If the configuration has an `mrope_section`, `[3, batch, sequence]` too,
+    /// or `[3, tokens]` for a layout without a batch: see [`RopePositions::Axes`]. Other ids of two dimensions are a
+    /// text's, `[batch, sequence]`, as in HF.
     pub position_ids: Option<TensorView<'a>>,
     /// A table of cosines instead of the op's frequencies, with `sin`: see [`RopeAngles::Tables`].
     pub cos: Option<TensorView<'a>>,
@@ -178,23 +178,23 @@ pub struct RopeOp {
     settings: Vec<(&'static RopeSetting, String)>,
 }
 
-/// The named op of a name.
+/// Finds a named op.
 pub fn rope_op(name: &str) -> Option<&'static RopeDef> {
     ROPE.iter().find(|def| def.name == name)
 }
 
 impl RopeDef {
-    /// The op with all defaults.
+    /// Returns the op with all defaults.
     pub fn op(&'static self) -> RopeOp {
         RopeOp { def: self, settings: Vec::new() }
     }
 }
 
 impl RopeOp {
-    /// Sets what [`ROPE_SETTINGS`] lists, by name and as text. The last value of a name counts.
+    /// Sets one of [`ROPE_SETTINGS`] by name, with its value as text. The last value of a name counts.
     ///
     /// # Errors
-    /// An unknown name. Values are judged by [`RopeOp::check`], and when the op runs.
+    /// Fails if the name is unknown. [`RopeOp::check`] judges the values, and so does a run.
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Result<RopeOp, RopeError> {
         let known = ROPE_SETTINGS.iter().find(|known| known.name == name);
         let setting = known.ok_or_else(|| {
@@ -208,16 +208,16 @@ impl RopeOp {
 
     /// Runs the op: q and k rotated, in new tensors of their shapes and type.
     ///
-    /// A table in the operands (`cos` and `sin`, or `freqs`) takes the place of the op's frequencies. Makes the
-    /// frequencies and copies them to the device at every call: for a loop, take a [`RopeKernel`].
+    /// A table in the operands (`cos` and `sin`, or `freqs`) takes the place of the op's frequencies. Every call makes
+    /// the frequencies and copies them to the device: for a loop, take a [`RopeKernel`].
     ///
     /// # Errors
-    /// Bad settings, or settings of the frequencies beside a table; what [`RopeOp::config`],
-    /// [`RopeConfig::frequencies`] and [`RopeKernel::run`] report.
+    /// Bad settings; settings of the frequencies beside a table; the errors of [`RopeOp::config`],
+    /// [`RopeConfig::frequencies`] and [`RopeKernel::run`].
     pub fn run(&self, operands: &RopeOperands<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let q = &operands.q;
         let layout = self.parsed::<RopeLayout>("layout")?.unwrap_or_default();
-        // A configuration is made for q's last dimension: for that of heads, not of any tensor.
+        // q is checked first: the configuration is made for its last dimension.
         let shape = check::shape("q", q, layout)?;
         let pairs = self.parsed("pairs")?.unwrap_or(self.def.pairs);
         let offset = self.number::<i64>("offset")?.unwrap_or(0);
@@ -272,8 +272,7 @@ impl RopeOp {
         kernel.run(*q, operands.k)
     }
 
-    /// Checks what can be told without tensors and files: that each setting's text is what it should be, and that none
-    /// goes unused beside another.
+    /// Checks what it can without tensors and files: each setting's text is valid, and none goes unused beside another.
     ///
     /// # Errors
     /// Bad settings.
@@ -313,7 +312,7 @@ impl RopeOp {
         }
     }
 
-    /// Refuses a layer type where there is no file whose sets it could choose from.
+    /// Refuses a layer type without a file: it chooses one of a file's sets.
     fn no_layer_type(&self) -> Result<(), RopeError> {
         match self.text("layer_type") {
             Some(_) => Err(RopeError::contradiction("layer_type", "config", "it chooses among a file's: give one")),
@@ -324,8 +323,8 @@ impl RopeOp {
     /// The configuration for heads of `head_dim` lanes.
     ///
     /// # Errors
-    /// Bad settings, a file that cannot be read or is wrong, or whose heads have another number of lanes; settings
-    /// beside it of what the file has.
+    /// Bad settings; a file that cannot be read, is wrong, or has heads with another number of lanes; a setting that
+    /// the file has, too.
     pub fn config(&self, head_dim: usize) -> Result<RopeConfig, RopeError> {
         if let Some(path) = self.text("config") {
             self.nothing_beside("config", BESIDE_A_FILE)?;
@@ -354,7 +353,7 @@ impl RopeOp {
         config.mscale_all_dim = self.number("mscale_all_dim")?;
         config.attention_factor = self.number("attention_factor")?;
         config.truncate = self.truth("truncate")?;
-        // The lists below are as long as it says.
+        // The dimensions are checked first: they give the length of the lists below.
         validate::dimensions(&config)?;
         let ones = || (kind == Longrope).then(|| vec![1.0; config.rotary_lanes() / 2]);
         let (short, long) = (self.list("short_factor")?.or_else(ones), self.list("long_factor")?.or_else(ones));
@@ -363,7 +362,7 @@ impl RopeOp {
         Ok(config)
     }
 
-    /// Refuses the file of a model whose heads q has not: frequencies of fewer lanes would rotate a part of the head.
+    /// Refuses the file of a model with other heads than q's: its frequencies would rotate only a part of the head.
     fn same_heads(&self, config: &RopeConfig, head_dim: usize) -> Result<(), RopeError> {
         let (whole, rotated) = (config.head_dim(), config.rotary_lanes());
         // The lanes that rotate can be a tensor of their own; DeepSeek's are also the end of a head, which is longer.
@@ -379,7 +378,7 @@ impl RopeOp {
         Err(RopeError::contradiction("head_dim", "q", detail))
     }
 
-    /// The length that `dynamic` and `longrope` go by.
+    /// The length that `dynamic` and `longrope` use.
     fn length(&self, operands: &RopeOperands<'_>, layout: RopeLayout, offset: i64) -> Result<u64> {
         if let Some(length) = self.number("seq_len")? {
             return Ok(length);
@@ -415,7 +414,7 @@ impl RopeOp {
         self.text(name).map(read).transpose()
     }
 
-    /// The number of this name, or its default for the op's variant, if there is one.
+    /// Returns the number of this name, or its default for the op's variant, if there is one.
     fn number_or<T: FromStr + Copy>(&self, name: &str, defaults: &[(RopeType, T)]) -> Result<Option<T>, RopeError> {
         let default = || defaults.iter().find(|(kind, _)| *kind == self.def.rope_type).map(|(_, value)| *value);
         Ok(self.number(name)?.or_else(default))
@@ -437,7 +436,7 @@ impl RopeOp {
     }
 }
 
-/// Where q lies, its tokens and the lanes of its heads.
+/// Returns the device of q, its tokens, and the lanes of its heads.
 fn sizes(q: &TensorView<'_>) -> Result<(Device, usize, usize)> {
     let shape = check::shape("q", q, RopeLayout::default())?;
     Ok((*q.device(), shape.seq, shape.head_dim))
@@ -470,12 +469,12 @@ fn with_kernel<R>(
 )]
 #[doc = about]
 ///
-/// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16, positions their index in the sequence plus
-/// `offset`; new tensors come out. Makes the frequencies and copies them to the device at every call: for a loop, and for
-/// all else, take a [`RopeKernel`].
+/// q and k are `[batch, sequence, heads, head_dim]` of f32, f16 or bf16. A token's position is its index in the
+/// sequence plus `offset`. Returns new tensors. Every call makes the frequencies and copies them to the device: for a
+/// loop, or for other settings, take a [`RopeKernel`].
 ///
 /// # Errors
-/// As [`RopeKernel::run`].
+/// The errors of [`RopeConfig::frequencies`] and [`RopeKernel::run`].
 pub fn name<'a>(
     q: impl Into<TensorView<'a>>,
     k: Option<TensorView<'a>>,
@@ -496,7 +495,7 @@ pub fn name<'a>(
 #[doc = concat!("[`", of, "`] into tensors that are there.")]
 ///
 /// # Errors
-/// As [`RopeKernel::run_into`].
+/// The errors of [`RopeConfig::frequencies`] and [`RopeKernel::run_into`].
 pub fn name<'a, 'b>(
     q: impl Into<TensorView<'a>>,
     k: Option<TensorView<'a>>,
@@ -519,7 +518,7 @@ pub fn name<'a, 'b>(
 #[doc = concat!("[`", of, "`] in place.")]
 ///
 /// # Errors
-/// As [`RopeKernel::run_inplace`].
+/// The errors of [`RopeConfig::frequencies`] and [`RopeKernel::run_inplace`].
 pub fn name<'a>(q: impl Into<TensorViewMut<'a>>, k: Option<TensorViewMut<'a>>, offset: i64) -> Result<()> {
     let mut q = q.into();
     let sizes = sizes(&q.as_view())?;

@@ -5,7 +5,7 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::torch_pow;
 
-/// What a frequency formula needs of a number.
+/// The operations of a number in a frequency formula.
 pub(super) trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {

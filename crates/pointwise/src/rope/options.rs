@@ -9,7 +9,7 @@ use crate::Device;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorView};
 
-/// Which dimension of a tensor is which: batch, sequence, head, lane. Strides are the views' own; the last is 1.
+/// The order of a tensor's dimensions: batch, sequence, head, lane. Views may have any strides, but the last is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RopeLayout {
     /// `[batch, sequence, heads, head_dim]`.
@@ -26,7 +26,7 @@ pub enum RopeLayout {
 }
 
 impl RopeLayout {
-    /// The dimensions of batch, sequence and heads; `None` where there is no such dimension, and so one entry.
+    /// The dimensions of batch, sequence and heads. `None` stands for a missing dimension, which counts as one entry.
     pub(super) fn dims(self) -> [Option<usize>; 3] {
         match self {
             Self::Bshd => [Some(0), Some(1), Some(2)],
@@ -37,12 +37,12 @@ impl RopeLayout {
         }
     }
 
-    /// The dimensions a tensor has.
+    /// The number of a tensor's dimensions.
     pub(super) fn rank(self) -> usize {
         1 + self.dims().iter().flatten().count()
     }
 
-    /// The dimensions by their letters' names.
+    /// The names of the dimensions in order.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Bshd => "[batch, sequence, heads, head_dim]",
@@ -69,7 +69,7 @@ impl FromStr for RopeLayout {
     }
 }
 
-/// Which lanes make a pair.
+/// The lanes that make a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RopePairs {
     /// `(i, i + rotary_dim / 2)`: NeoX, Llama.
@@ -93,7 +93,7 @@ impl FromStr for RopePairs {
     }
 }
 
-/// Where in a head the rotated lanes are, if not all rotate.
+/// The place of the rotated lanes in a head, if not all rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum RotatedLanes {
@@ -138,15 +138,16 @@ impl FromStr for RopeDirection {
     }
 }
 
-/// What to do about a position that a table does not have.
+/// The handling of a position that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OutOfRange {
-    /// An error where the host knows the positions: offsets, and position ids on the CPU. On a GPU, whose ids the host
-    /// does not read, as [`OutOfRange::Identity`].
+    /// Fails if the host knows the positions: an offset, and tensors of positions on the CPU. The host does not read
+    /// tensors on a GPU; for them this is [`OutOfRange::Identity`].
     #[default]
     Error,
-    /// The token is not rotated, only scaled: a rotation by 0, which makes NaN of the partner of an infinity or a NaN.
+    /// Scales the token, but does not rotate it. It is a rotation by 0: the partner of an infinity or a NaN becomes
+    /// NaN.
     Identity,
 }
 
@@ -154,9 +155,9 @@ pub enum OutOfRange {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RopePositions<'a> {
-    /// The index in the sequence and this number.
+    /// The index in the sequence plus this number.
     Offset(i64),
-    /// The index in the sequence and a number for each batch entry: i32 or i64, `[batch]`.
+    /// The index in the sequence plus a number for each batch entry: i32 or i64, `[batch]`.
     BatchOffsets(TensorView<'a>),
     /// A number for each token: i32 or i64, `[sequence]`, `[batch, sequence]` or `[1, sequence]`, in any order.
     Ids(TensorView<'a>),
@@ -165,13 +166,13 @@ pub enum RopePositions<'a> {
     Axes {
         /// The numbers.
         ids: TensorView<'a>,
-        /// Which pairs go by which.
+        /// The axis that each pair goes by.
         sections: MropeSections,
     },
-    /// Token-major sequences: the index in the own sequence. Tokens before the first and after the last sequence are
-    /// not rotated.
+    /// Sequences one after another: a token's index in its own sequence. Tokens before the first and after the last
+    /// sequence are not rotated.
     Sequences {
-        /// Where each sequence begins, and where the last ends: i32 or i64, `[sequences + 1]`, rising.
+        /// The start of each sequence and the end of the last: i32 or i64, `[sequences + 1]`, rising.
         cu_seqlens: TensorView<'a>,
         /// Added to the positions of a sequence: of the same type, `[sequences]`.
         offsets: Option<TensorView<'a>>,
@@ -184,14 +185,14 @@ impl Default for RopePositions<'_> {
     }
 }
 
-/// Where angles come from.
+/// The source of angles.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RopeAngles<'a> {
     /// Computed in the kernel.
     Frequencies(&'a RopeFrequencies, RopePrecision),
     /// Radians, f32: `[rows, width]`, `[rows, 1, 1, width]` (cuDNN's `freqs`), or `[batch, sequence, width]` with a row
-    /// for each token. The width is half the rotated lanes, or all of them, of which the first half is read.
+    /// for each token. The width is half the rotated lanes, or all of them; then only the first half is read.
     Raw(TensorView<'a>),
     /// Cosines and sines, f32 or of the tensor's type, shaped like [`RopeAngles::Raw`].
     Tables {
@@ -214,7 +215,7 @@ impl RopeFrequencies {
     /// Copies frequencies to a device.
     ///
     /// # Errors
-    /// Out of memory, the driver's.
+    /// Out of memory; errors of the driver.
     pub fn new(device: &Device, frequencies: &Frequencies) -> Result<RopeFrequencies> {
         let pairs = frequencies.inv_freq.len();
         let turns: Vec<i64> = frequencies.turns.iter().map(|turns| *turns as i64).collect();
@@ -225,10 +226,10 @@ impl RopeFrequencies {
         })
     }
 
-    /// A model's own `inv_freq` tensor, f32, contiguous; `precision=exact` works from these rounded values.
+    /// Takes a model's own `inv_freq` tensor of f32. [`RopePrecision::Exact`] works from these rounded values.
     ///
     /// # Errors
-    /// Another element type or shape; what [`Frequencies::from_inv_freq`] reports; those of copying.
+    /// Another element type; the errors of [`Frequencies::from_inv_freq`] and of copying.
     pub fn from_inv_freq(inv_freq: &Tensor, attention_factor: f64) -> Result<RopeFrequencies> {
         let frequencies = Frequencies::from_inv_freq(&inv_freq.to_vec::<f32>()?, attention_factor)?;
         RopeFrequencies::new(inv_freq.device(), &frequencies)
@@ -240,7 +241,7 @@ impl RopeFrequencies {
     }
 }
 
-/// How a kernel gets its angles.
+/// The source of a kernel's angles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Hf,
@@ -267,7 +268,7 @@ pub(crate) struct Pointers {
     pub(crate) second: *const u8,
 }
 
-// SAFETY: what is behind the pointers is shared by contract of the functions that take them: each thread writes tokens
+// SAFETY: the contracts of the functions that take the pointers let threads share the memory: each thread writes tokens
 // of its own.
 unsafe impl Sync for Pointers {}
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{Frequencies, FrequencySource, MropeAxis, RopeError};
 
-/// How an angle is computed.
+/// The arithmetic of an angle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum RopePrecision {
@@ -36,7 +36,7 @@ impl FromStr for RopePrecision {
 ///
 /// # Errors
 ///
-/// What [`FrequencySource::frequencies`] reports.
+/// The errors of [`FrequencySource::frequencies`].
 pub fn cos_sin(
     source: &(impl FrequencySource + ?Sized),
     positions: &[i64],
@@ -56,9 +56,9 @@ impl Frequencies {
         rows.unzip()
     }
 
-    /// As [`cos_sin`](Self::cos_sin), each pair by the position on its own axis (multimodal RoPE). `axes` has an entry
-    /// for each pair ([`MropeSections::axes`](super::MropeSections::axes)); rows are `[time, height, width]` of one
-    /// token.
+    /// Like [`cos_sin`](Self::cos_sin), but each pair goes by the position on its own axis (multimodal RoPE). `axes`
+    /// has an entry for each pair ([`MropeSections::axes`](super::MropeSections::axes)); rows are `[time, height,
+    /// width]` of one token.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{RopeError, validate};
 
-/// How the frequencies are scaled, by HF's names (`rope_type`).
+/// The scaling of the frequencies, by HF's names (`rope_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum RopeType {
@@ -97,23 +97,23 @@ pub enum MropeAxis {
     Width,
 }
 
-/// How multimodal RoPE deals the frequencies out to the axes.
+/// The way multimodal RoPE deals the frequencies out to the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum MropeLayout {
-    /// All of time, then all of height, then all of width (Qwen2-VL, Qwen2.5-VL).
+    /// First all of time, then all of height, then all of width (Qwen2-VL, Qwen2.5-VL).
     #[default]
     Chunked,
     /// Time, height, width in turn as far as each section reaches, then time (Qwen3-VL, Qwen3.5, Qwen3-Omni).
     Interleaved,
 }
 
-/// `mrope_section`: how many frequencies each position axis has; they sum to `rotary_dim / 2`.
+/// `mrope_section`: the number of frequencies of each position axis; they sum to `rotary_dim / 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MropeSections {
     /// Frequencies of time, height and width.
     pub sections: [usize; 3],
-    /// How they are dealt out.
+    /// The layout of the sections.
     pub layout: MropeLayout,
 }
 
@@ -134,7 +134,7 @@ impl MropeSections {
     /// The axis of each frequency in order; as many as the sections sum to.
     ///
     /// # Errors
-    /// [`RopeError::InvalidValue`] if that is more than heads have pairs.
+    /// [`RopeError::InvalidValue`] if the sections sum to more pairs than a head may have.
     pub fn axes(&self) -> Result<Vec<MropeAxis>, RopeError> {
         let most = validate::MOST_LANES / 2;
         match self.sections.iter().try_fold(0_usize, |sum, section| sum.checked_add(*section)) {

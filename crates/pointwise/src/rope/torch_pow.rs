@@ -114,8 +114,8 @@ const BLOCK: usize = 32;
 
 /// Element `index` of `base ** exponents`, a tensor of `len` elements, as PyTorch rounds it on the CPU.
 ///
-/// Outside the range that RoPE uses (a positive normal base, a result well inside f32's range), the correctly rounded
-/// power.
+/// Outside the range that RoPE uses (a positive normal base, a result well inside f32's range), it is the correctly
+/// rounded power.
 pub(super) fn pow(base: f32, exponent: f32, index: usize, len: usize) -> f32 {
     let exact = f64::from(base).powf(f64::from(exponent));
     let in_block = index < len - len % BLOCK;

@@ -2,7 +2,7 @@
 
 use super::{RopeConfig, RopeError, RopeType};
 
-/// The lanes of a head, at most.
+/// The most lanes of a head.
 pub(super) const MOST_LANES: usize = 1 << 20;
 
 pub(super) fn check(config: &RopeConfig) -> Result<(), RopeError> {
@@ -50,7 +50,7 @@ pub(super) fn check(config: &RopeConfig) -> Result<(), RopeError> {
     }
 }
 
-/// The number of lanes, those that rotate among them, and their sections.
+/// Checks the number of lanes, the lanes that rotate, and their sections.
 pub(super) fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
     let head_dim = config.head_dim;
     if head_dim == 0 || head_dim > MOST_LANES {
@@ -73,7 +73,7 @@ pub(super) fn dimensions(config: &RopeConfig) -> Result<(), RopeError> {
         let detail = "proportional turns the whole head; leave rotary_dim out and give partial_rotary_factor";
         return Err(RopeError::contradiction("rotary_dim", "rope_type", detail));
     }
-    // The key that the user wrote is the one to name.
+    // Errors name the key that the user wrote.
     let key = match (config.rotary_dim, config.partial_rotary_factor) {
         (Some(_), _) => "rotary_dim",
         (None, Some(_)) if config.rope_type != RopeType::Proportional => "partial_rotary_factor",

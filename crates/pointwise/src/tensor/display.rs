@@ -7,21 +7,22 @@ use pointwise_core::{DType, Element, Scalar};
 use super::{Tensor, TensorView, TensorViewMut};
 use crate::error::Result;
 
-/// Of more elements only those at the edges are shown.
+/// A tensor of more elements shows only its edges.
 const MOST_ELEMENTS: usize = 1000;
-/// So many at each end of a dimension.
+/// The entries shown at each end of a dimension.
 const EDGE: usize = 3;
-/// Characters of a line.
+/// The most characters of a line.
 const LINE: usize = 80;
-/// Digits behind the point, where no precision is asked for.
+/// Digits after the point, if no precision is given.
 const DIGITS: usize = 4;
-/// The most of them: every f32, and so every element, is exact with so many. Formatting panics from 2^16 - 2 on.
+/// The most digits: with these every f32, and so every element, is exact. Formatting panics from 2^16 - 2 on.
 const MOST_DIGITS: usize = 149;
 const START: &str = "tensor(";
 
-/// The elements, and type, shape and device behind them. Of more than 1,000 elements the first and last three along
-/// each dimension, and dots. Floats have four digits behind the point, or as many as the precision says (`{:.7}`), but
-/// at most 149, with which all are exact; with an exponent where they span more than three decades, as in PyTorch.
+/// Writes the elements, then type, shape and device. A tensor of more than 1,000 elements shows the first and last
+/// three along each dimension, and dots. Floats have four digits after the point, or as many as the precision says
+/// (`{:.7}`), but at most 149, which is exact for all. They have an exponent if they span more than three decades, as
+/// in PyTorch.
 ///
 /// Reading a GPU's elements waits for the work that writes them. If that fails, the reason is in their place.
 ///
@@ -39,14 +40,14 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// As [`Tensor`]'s.
+/// Writes the text of [`Tensor`].
 impl fmt::Display for TensorViewMut<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_view().fmt(f)
     }
 }
 
-/// As [`Tensor`]'s.
+/// Writes the text of [`Tensor`].
 impl fmt::Display for TensorView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(START)?;
@@ -65,7 +66,7 @@ impl fmt::Display for TensorView<'_> {
     }
 }
 
-/// An element as text is made of it.
+/// The value of an element that is shown.
 #[derive(Clone, Copy)]
 enum Cell {
     Float(f64),
@@ -73,7 +74,7 @@ enum Cell {
     Bool(bool),
 }
 
-/// How many of the first and of the last entries of a dimension are shown.
+/// The number of first and of last entries of a dimension that are shown.
 fn ends(size: usize, shortened: bool) -> [usize; 2] {
     if shortened && size > 2 * EDGE { [EDGE, EDGE] } else { [size, 0] }
 }
@@ -88,7 +89,7 @@ fn shown(view: &TensorView<'_>, shortened: bool) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Those at the edges of every dimension.
+/// Reads the elements at the edges of every dimension.
 fn edges(view: &TensorView<'_>, cells: &mut Vec<Cell>) -> Result<()> {
     let Some(&size) = view.shape().dims().first() else {
         cells.extend(read(view)?);
@@ -128,7 +129,7 @@ fn read(view: &TensorView<'_>) -> Result<Vec<Cell>> {
     }
 }
 
-/// The elements' texts, floats all in one form.
+/// Returns the elements' texts, floats all in one form.
 fn texts(cells: &[Cell], digits: usize) -> Vec<String> {
     let magnitudes = || {
         let floats = cells.iter().filter_map(|cell| if let Cell::Float(x) = cell { Some(x.abs()) } else { None });
@@ -159,12 +160,12 @@ struct Writer<'w, 'f, 't> {
 }
 
 impl Writer<'_, '_, '_> {
-    /// What lies at an index of the dimensions before these, `indent` characters into the line.
+    /// Writes the elements of the dimensions `dims`, `indent` characters into the line.
     fn dimension(&mut self, dims: &[usize], indent: usize) -> fmt::Result {
         let Some((&size, inner)) = dims.split_first() else { return self.cell() };
         let [first, last] = ends(size, self.shortened);
         let in_a_line = if inner.is_empty() { (LINE.saturating_sub(indent) / (self.width + 2)).max(1) } else { 1 };
-        // PyTorch's: an empty line more for each dimension that follows.
+        // PyTorch's rule: one more empty line for each dimension that follows.
         let lines = "\n".repeat(inner.len().max(1));
         self.out.write_str("[")?;
         for k in 0..first + last {
@@ -181,7 +182,7 @@ impl Writer<'_, '_, '_> {
         self.out.write_str("]")
     }
 
-    /// A space, or lines of their own.
+    /// Writes a space, or line breaks.
     fn apart(&mut self, own: bool, lines: &str, indent: usize) -> fmt::Result {
         if own { write!(self.out, "{lines}{:1$}", "", indent + 1) } else { self.out.write_str(" ") }
     }

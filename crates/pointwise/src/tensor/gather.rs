@@ -1,4 +1,4 @@
-//! Copies of views to the host and into tensors of their own: the elements in row-major order, whatever the strides.
+//! Copies views to the host and into new tensors: the elements in row-major order, for any strides.
 
 use pointwise_core::{DType, Scalar};
 
@@ -8,10 +8,10 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::{MAX_RANK, Shape};
 
 impl TensorView<'_> {
-    /// A copy of the elements, in row-major order. Waits for the work that writes them.
+    /// Copies the elements, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// Another element type than `T` ([`TensorView::to_dtype`] converts), and as [`TensorView::to_bytes`].
+    /// Another element type than `T` ([`TensorView::to_dtype`] converts), and the errors of [`TensorView::to_bytes`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -34,7 +34,7 @@ impl TensorView<'_> {
         Ok(data)
     }
 
-    /// The only element. Waits for the work that writes it.
+    /// Returns the only element. Waits for the work that writes it.
     ///
     /// ```
     /// use pointwise::{Device, Tensor};
@@ -45,7 +45,7 @@ impl TensorView<'_> {
     /// ```
     ///
     /// # Errors
-    /// Another number of elements than one, and as [`TensorView::to_vec`].
+    /// Another number of elements than one, and the errors of [`TensorView::to_vec`].
     pub fn item<T: Scalar>(&self) -> Result<T> {
         let several = || {
             let what = "item (takes a tensor of one element; select() makes a view of one)".to_owned();
@@ -54,15 +54,15 @@ impl TensorView<'_> {
         if self.numel() == 1 { self.to_vec::<T>()?.pop().ok_or_else(several) } else { Err(several()) }
     }
 
-    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them. Those of bools are 0 and 1,
-    /// 1 for any byte but 0.
+    /// Copies the elements' bytes, in row-major order. Waits for the work that writes them. A bool becomes 0 or 1: 1
+    /// for any byte but 0.
     ///
     /// # Errors
-    /// Out of memory; those of the work.
+    /// Out of memory; the errors of the work.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = match self.device().context() {
-            // SAFETY: the elements lie where the layout says, initialised, and are not written meanwhile. What lies
-            // between them may be somebody else's.
+            // SAFETY: the elements lie where the layout says, initialised, and are not written meanwhile. Bytes between
+            // them may belong to others.
             None => unsafe { self.gather(self.as_ptr()) }?,
             Some(context) => {
                 let bytes = self.span_bytes(context)?;
@@ -70,7 +70,7 @@ impl TensorView<'_> {
                     bytes
                 } else {
                     let first = self.address() - self.span().0;
-                    // SAFETY: the bytes begin with those of the lowest element and end with those of the highest.
+                    // SAFETY: the bytes go from the lowest element to the highest.
                     unsafe { self.gather(bytes.as_ptr().wrapping_add(first)) }?
                 }
             }
@@ -81,11 +81,11 @@ impl TensorView<'_> {
         Ok(bytes)
     }
 
-    /// A tensor of its own with the elements of this view, on the same device. On a GPU a contiguous view is a copy of
-    /// memory, any other one launch of the kernel that [`TensorView::copy_into`] has.
+    /// Makes a new tensor with the elements of this view, on the same device. On a GPU it copies a contiguous view as
+    /// memory, and any other by one launch of the kernel of [`TensorView::copy_into`].
     ///
     /// # Errors
-    /// Out of memory, a missing kernel, the driver's.
+    /// Out of memory; a missing kernel; errors of the driver.
     pub fn to_tensor(&self) -> Result<Tensor> {
         let (device, dtype) = (self.device(), self.dtype());
         match device.context() {
@@ -107,9 +107,9 @@ impl TensorView<'_> {
         }
     }
 
-    /// The elements of this view as those of `y`, of any strides, as [`ConvertKernel`](crate::kernel::ConvertKernel) copies
-    /// them: in one launch, on the device's own stream. Allocates nothing and waits for nothing. On another stream,
-    /// where a CUDA graph can capture it, `kernels::to_dtype().on(&stream).run_into(x, y)` does the same.
+    /// Copies the elements to `y`, which may have any strides, like [`ConvertKernel`](crate::kernel::ConvertKernel): in
+    /// one launch, on the device's own stream. Allocates nothing and waits for nothing. On another stream, where a CUDA
+    /// graph can capture it, `kernels::to_dtype().on(&stream).run_into(x, y)` does the same.
     ///
     /// ```
     /// use pointwise::{DType, Device, Tensor};
@@ -122,19 +122,19 @@ impl TensorView<'_> {
     /// ```
     ///
     /// # Errors
-    /// Another element type, shape or device of `y`; memory shared with it by another view; a missing kernel, the
-    /// driver's.
+    /// Another element type, shape or device of `y`; memory shared with it by another view; a missing kernel; errors of
+    /// the driver.
     pub fn copy_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
         let y = y.into();
         if y.dtype() != self.dtype() {
-            // Without this it would be a conversion.
+            // Without this check it would be a conversion.
             let op = format!("copy_into from {}", self.dtype());
             return Err(ErrorKind::DType { op, got: y.dtype(), allowed: vec![self.dtype()] }.into());
         }
         crate::kernels::to_dtype().run_into(*self, y)
     }
 
-    /// A copy of the bytes from the lowest to the highest element, out of a device's memory.
+    /// Copies the bytes from the lowest to the highest element out of a device's memory.
     fn span_bytes(&self, context: &'static cuda::Context) -> Result<Vec<u8>> {
         let (start, end) = self.span();
         let len = end.wrapping_sub(start);
@@ -144,17 +144,17 @@ impl TensorView<'_> {
             return Ok(bytes);
         }
         // SAFETY: shape and strides reach only memory of the view; the copy waits for other streams' work on it; `bytes`
-        // has the room. The driver reads, not this program: bytes between the elements may be anybody's.
+        // has the room. The driver reads, not this program: bytes between the elements may belong to others.
         unsafe { cuda::copy_out(context, bytes.as_mut_ptr(), start as u64, len, self.usage()) }?;
         // SAFETY: `len` bytes were written.
         unsafe { bytes.set_len(len) };
         Ok(bytes)
     }
 
-    /// The elements' bytes in row-major order.
+    /// Returns the elements' bytes in row-major order.
     ///
     /// # Safety
-    /// At `first` lies the view's first element, and the others where its strides say, readable and initialised.
+    /// The view's first element lies at `first`, and the others where its strides say, readable and initialised.
     unsafe fn gather(&self, first: *const u8) -> Result<Vec<u8>> {
         let (dims, strides, size) = (self.shape().dims(), self.strides(), self.dtype().size());
         let mut out = Vec::new();
@@ -200,7 +200,7 @@ impl TensorView<'_> {
     }
 }
 
-/// Room for `len` elements: a view that repeats its elements may ask for more than there is.
+/// Reserves room for `len` elements: a view that repeats its elements may need more than there is.
 fn reserve<T>(data: &mut Vec<T>, len: usize) -> Result<()> {
     Ok(data.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory {
         asked: len.saturating_mul(size_of::<T>()),

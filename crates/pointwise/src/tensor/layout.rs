@@ -1,4 +1,4 @@
-//! Where a view's elements lie, and the transformations of views: arithmetic on shapes and strides, no memory touched.
+//! Shapes with strides, and the transformations of views: arithmetic that touches no memory.
 
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, MAX_RANK, Shape, Strides};
@@ -10,19 +10,19 @@ pub struct Layout {
     strides: Strides,
 }
 
-/// A layout and how many elements its first element lies past the old layout's first.
+/// A layout, and the distance in elements from the old layout's first element to its own.
 pub(crate) type Moved = (Layout, i64);
 
 impl Layout {
-    /// Elements one after another, the last dimension innermost.
+    /// The layout of elements one after another, the last dimension innermost.
     pub fn contiguous(shape: Shape) -> Layout {
         Layout { shape, strides: shape.contiguous_strides() }
     }
 
-    /// Any strides: 0 repeats, a negative one walks backwards.
+    /// A layout with any strides: 0 repeats, a negative one walks backwards.
     ///
     /// # Errors
-    /// As many strides as dimensions are needed, and the distance between any two elements must fit an `i64`.
+    /// Another number of strides than dimensions; a distance between two elements that does not fit an `i64`.
     pub fn strided(shape: Shape, strides: &[i64]) -> Result<Layout> {
         if strides.len() != shape.rank() {
             return Err(ErrorKind::Parameter {
@@ -54,7 +54,7 @@ impl Layout {
         &self.strides
     }
 
-    /// Whether the elements lie one after another, the last dimension innermost. Strides of dimensions of size 1 do not
+    /// True if the elements lie one after another, the last dimension innermost. Strides of dimensions of size 1 do not
     /// matter, and a view without elements is contiguous.
     pub fn is_contiguous(&self) -> bool {
         if self.shape.contains(&0) {
@@ -72,8 +72,9 @@ impl Layout {
         true
     }
 
-    /// Whether two indices may name the same element. Exact for what the transformations here make of a contiguous
-    /// tensor; of other layouts it may say so of one whose elements are distinct, never the reverse.
+    /// True if two indices may name the same element. The answer is exact for every layout that the transformations
+    /// here make of a contiguous tensor. For another layout it may be true though the elements are distinct, never the
+    /// reverse.
     pub fn may_repeat(&self) -> bool {
         if self.shape.contains(&0) {
             return false;
@@ -117,7 +118,7 @@ impl Layout {
                 high = high.checked_add(far)?;
             }
         }
-        // Offsets are counted in bytes later on, of up to 8 an element, up to one past the highest.
+        // Later code counts offsets in bytes, up to 8 an element, up to one past the highest.
         high.checked_sub(low)?.checked_add(1)?.checked_mul(8)?;
         Some((low, high))
     }

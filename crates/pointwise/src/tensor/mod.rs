@@ -26,10 +26,10 @@ use crate::shape::Shape;
 use crate::storage::Storage;
 
 /// An array of numbers on a device, which owns its memory. Its elements lie one after another, the last dimension
-/// innermost; other strides are those of views.
+/// innermost; only views have other strides.
 ///
-/// A clone shares the memory, and so does [`Tensor::reshape`]; [`Tensor::copy`] copies. Memory that is shared is only
-/// read: what would write it fails with [`ErrorKind::Shared`] while another tensor has it.
+/// A clone shares the memory, and so does [`Tensor::reshape`]; [`Tensor::copy`] copies. Shared memory is only read: a
+/// call that would write it fails with [`ErrorKind::Shared`] while another tensor has it.
 ///
 /// ```
 /// use pointwise::{DType, Device, Tensor, bf16, ops};
@@ -75,7 +75,7 @@ fn check_len(expected: usize, got: usize, unit: &'static str) -> Result<()> {
     Err(ErrorKind::DataLength { expected, got, unit }.into())
 }
 
-/// Refuses bytes that are no bools: as a Rust `bool` they would be undefined behaviour.
+/// Refuses bytes that are not bools: as a Rust `bool` they would be undefined behaviour.
 fn check_bools(dtype: DType, bytes: &[u8]) -> Result<()> {
     if dtype != DType::Bool {
         return Ok(());
@@ -136,7 +136,7 @@ impl Tensor {
         Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::zeros(device, bytes))
     }
 
-    /// A tensor to be written: of anything on a GPU, of zeros on the CPU.
+    /// Makes a tensor to write into: any contents on a GPU, zeros on the CPU.
     ///
     /// # Errors
     /// A shape that is too large; out of memory.
@@ -144,10 +144,11 @@ impl Tensor {
         Tensor::with_storage(device, dtype, shape.into_shape()?, |bytes| Storage::empty(device, bytes))
     }
 
-    /// A tensor whose elements are all `value`. Of a large one on a GPU the device makes most itself.
+    /// Makes a tensor whose elements are all `value`. On a GPU the host sends at most 64 KiB, which the device repeats.
+    /// repeats them.
     ///
     /// # Errors
-    /// A shape that is too large; out of memory; the driver's.
+    /// A shape that is too large; out of memory; errors of the driver.
     pub fn full<T: Scalar>(device: &Device, value: T, shape: impl IntoShape) -> Result<Tensor> {
         let mut tensor = Tensor::empty(device, T::DTYPE, shape)?;
         match device.context() {
@@ -178,19 +179,19 @@ impl Tensor {
         self.dtype
     }
 
-    /// Where the elements lie.
+    /// The device of the elements.
     #[inline]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.layout.shape().numel()
     }
 
-    /// How many bytes the elements take.
+    /// The number of bytes of the elements.
     #[inline]
     pub fn byte_len(&self) -> usize {
         // Fits: it was checked when the tensor was made.
@@ -203,13 +204,13 @@ impl Tensor {
         true
     }
 
-    /// The tensor to read.
+    /// Borrows the tensor to read.
     #[inline]
     pub fn view(&self) -> TensorView<'_> {
         TensorView::new(self.raw())
     }
 
-    /// The tensor to write.
+    /// Borrows the tensor to write.
     ///
     /// # Errors
     /// [`ErrorKind::Shared`] while another tensor has the memory.
@@ -219,13 +220,13 @@ impl Tensor {
         Ok(TensorViewMut::new(self.raw()))
     }
 
-    /// Whether no other tensor has the memory. While `self` is exclusively borrowed, none can come by it.
+    /// True if no other tensor has the memory. While `self` is exclusively borrowed, none can get it.
     #[inline]
     fn is_exclusive(&mut self) -> bool {
         Arc::get_mut(&mut self.storage).is_some()
     }
 
-    /// The memory to write.
+    /// Borrows the memory to write.
     ///
     /// # Errors
     /// [`ErrorKind::Shared`] while another tensor has it.
@@ -237,7 +238,7 @@ impl Tensor {
     /// See [`TensorView::transpose`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::transpose`].
     pub fn transpose(&self, d0: usize, d1: usize) -> Result<TensorView<'_>> {
         self.view().transpose(d0, d1)
     }
@@ -245,7 +246,7 @@ impl Tensor {
     /// See [`TensorView::permute`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::permute`].
     pub fn permute(&self, order: &[usize]) -> Result<TensorView<'_>> {
         self.view().permute(order)
     }
@@ -253,7 +254,7 @@ impl Tensor {
     /// See [`TensorView::narrow`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::narrow`].
     pub fn narrow(&self, dim: usize, start: usize, len: usize) -> Result<TensorView<'_>> {
         self.view().narrow(dim, start, len)
     }
@@ -261,7 +262,7 @@ impl Tensor {
     /// See [`TensorView::select`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::select`].
     pub fn select(&self, dim: usize, index: usize) -> Result<TensorView<'_>> {
         self.view().select(dim, index)
     }
@@ -269,7 +270,7 @@ impl Tensor {
     /// See [`TensorView::expand`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::expand`].
     pub fn expand(&self, shape: impl IntoShape) -> Result<TensorView<'_>> {
         self.view().expand(shape)
     }
@@ -277,7 +278,7 @@ impl Tensor {
     /// See [`TensorView::unsqueeze`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::unsqueeze`].
     pub fn unsqueeze(&self, dim: usize) -> Result<TensorView<'_>> {
         self.view().unsqueeze(dim)
     }
@@ -308,7 +309,7 @@ impl Tensor {
         Ok(self.storage_mut()?.pointer())
     }
 
-    /// The first element's address, as a kernel takes it; 0 for a GPU tensor without elements.
+    /// The first element's address in the form that a kernel takes; 0 for a GPU tensor without elements.
     #[inline]
     pub fn device_ptr(&self) -> u64 {
         self.storage.pointer().addr() as u64
@@ -317,7 +318,7 @@ impl Tensor {
     /// The elements of a CPU tensor.
     ///
     /// # Errors
-    /// As [`TensorView::as_slice`].
+    /// The errors of [`TensorView::as_slice`].
     pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
         self.view().as_slice()
     }
@@ -325,33 +326,33 @@ impl Tensor {
     /// The elements of a CPU tensor, to write.
     ///
     /// # Errors
-    /// As [`TensorView::as_slice`]; [`ErrorKind::Shared`] while another tensor has the memory.
+    /// The errors of [`TensorView::as_slice`]; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
         self.storage_mut()?;
         // SAFETY: no other tensor has the memory, and this one is exclusively borrowed for as long as the slice.
         unsafe { raw::slice_mut(self.raw()) }
     }
 
-    /// A copy of the elements, in row-major order. Waits for the work that writes them.
+    /// Copies the elements, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// As [`TensorView::to_vec`].
+    /// The errors of [`TensorView::to_vec`].
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         self.view().to_vec()
     }
 
-    /// The only element. Waits for the work that writes it.
+    /// Returns the only element. Waits for the work that writes it.
     ///
     /// # Errors
-    /// As [`TensorView::item`].
+    /// The errors of [`TensorView::item`].
     pub fn item<T: Scalar>(&self) -> Result<T> {
         self.view().item()
     }
 
-    /// A copy of the elements' bytes, in row-major order. Waits for the work that writes them.
+    /// Copies the elements' bytes, in row-major order. Waits for the work that writes them.
     ///
     /// # Errors
-    /// As [`TensorView::to_bytes`].
+    /// The errors of [`TensorView::to_bytes`].
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.view().to_bytes()
     }
@@ -359,8 +360,8 @@ impl Tensor {
     /// Overwrites the elements, in row-major order; done when this returns.
     ///
     /// # Errors
-    /// Another element type or number of elements; the driver's; [`ErrorKind::Shared`] while another tensor
-    /// has the memory.
+    /// Another element type or number of elements; errors of the driver; [`ErrorKind::Shared`] while another tensor has
+    /// the memory.
     pub fn copy_from_slice<T: Scalar>(&mut self, data: &[T]) -> Result<()> {
         if self.dtype != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -378,8 +379,8 @@ impl Tensor {
     /// Overwrites the elements' bytes; done when this returns.
     ///
     /// # Errors
-    /// Another number of bytes; for bool, a byte other than 0 and 1; the driver's; [`ErrorKind::Shared`] while another tensor
-    /// has the memory.
+    /// Another number of bytes; for bool, a byte other than 0 and 1; errors of the driver; [`ErrorKind::Shared`] while
+    /// another tensor has the memory.
     pub fn copy_from_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         check_len(self.byte_len(), bytes.len(), "bytes")?;
         check_bools(self.dtype, bytes)?;
@@ -390,20 +391,19 @@ impl Tensor {
     /// Overwrites the elements with zeros. On a GPU it is queued, as ops are.
     ///
     /// # Errors
-    /// The driver's; [`ErrorKind::Shared`] while another tensor has the memory.
+    /// Errors of the driver; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn set_zero(&mut self) -> Result<()> {
         let bytes = self.byte_len();
         // SAFETY: the storage has the bytes the shape says; all-zero bytes are an element of every type.
         unsafe { self.storage_mut()?.set_zero(bytes) }
     }
 
-    /// Overwrites the elements with those of a tensor of the same shape and type, on any device. On one GPU the copy is
-    /// queued on the device's own stream, as ops are; to or from the host, and between GPUs, it is done when this
-    /// returns.
+    /// Copies the elements of a tensor of the same shape and type, on any device, over this tensor's. On one GPU the
+    /// copy is queued on the device's own stream, as ops are; to or from the host, and between GPUs, it is done when
+    /// this returns.
     ///
     /// # Errors
-    /// Another shape or element type; the driver's; [`ErrorKind::Shared`] while another tensor
-    /// has the memory.
+    /// Another shape or element type; errors of the driver; [`ErrorKind::Shared`] while another tensor has the memory.
     pub fn copy_from(&mut self, source: &Tensor) -> Result<()> {
         if self.shape() != source.shape() {
             return Err(ErrorKind::ShapeMismatch {
@@ -419,29 +419,30 @@ impl Tensor {
             );
         }
         let bytes = self.byte_len();
-        // SAFETY: both storages have the bytes their shapes say; that of `self` is not shared, so not that of `source`.
+        // SAFETY: both storages have the bytes their shapes say; `self` shares its storage with no tensor, so not with
+        // `source`.
         unsafe { self.storage_mut()?.copy_from(&source.storage, bytes) }
     }
 
-    /// A copy on `device`, made as by [`Tensor::copy_from`].
+    /// Copies the tensor to `device`, as [`Tensor::copy_from`] does.
     ///
     /// # Errors
-    /// Out of memory; the driver's.
+    /// Out of memory; errors of the driver.
     pub fn to_device(&self, device: &Device) -> Result<Tensor> {
         let mut copy = Tensor::empty(device, self.dtype, self.shape())?;
         copy.copy_from(self)?;
         Ok(copy)
     }
 
-    /// A copy on the same device, with memory of its own, made as by [`Tensor::copy_from`].
+    /// Copies the tensor to new memory on the same device, as [`Tensor::copy_from`] does.
     ///
     /// # Errors
-    /// Out of memory; the driver's.
+    /// Out of memory; errors of the driver.
     pub fn copy(&self) -> Result<Tensor> {
         self.to_device(&self.device)
     }
 
-    /// The tensor in another shape of as many elements, which shares the memory.
+    /// Returns the tensor in another shape with as many elements. It shares the memory.
     ///
     /// # Errors
     /// Another number of elements.

@@ -1,5 +1,5 @@
-//! The operators of tensors, views and numbers: the ops of their names, with broadcasting and type promotion. A number on
-//! the left is an `f64` or an `i64`; one on the right is of any type.
+//! The operators of tensors, views and numbers: they run the ops of their names, with broadcasting and type promotion.
+//! A number on the left is an `f64` or an `i64`; one on the right is of any type.
 
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
@@ -37,7 +37,8 @@ mod name {
         }
     }
 
-    // Of numbers one float and one integer, so that a literal's type is known at once: `(2.0 * &x)?.view()` compiles.
+    // Numbers are one float and one integer type, so that a literal's type is known at once: `(2.0 * &x)?.view()`
+    // compiles.
     #[duplicate_item(A; [&Tensor]; [TensorView<'_>]; [f64]; [i64])]
     impl Operator<Tensor> for A {
         type Output = Result<Tensor>;

@@ -1,19 +1,19 @@
-//! Whether two views share memory.
+//! Finds out if two views share memory.
 
 use super::TensorView;
 
-/// How two views lie in memory.
+/// The overlap of two views in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overlap {
     /// They share no byte.
     None,
     /// Every index names the same element in both: writing one while reading the other, element by element, is defined.
     Exact,
-    /// They share memory in another way, or it cannot be ruled out: the bytes they span meet.
+    /// They share memory in another way, or may do so: the ranges of their bytes meet.
     Partial,
 }
 
-/// How `a` and `b` lie in memory. Interleaved views (even and odd columns, say) count as [`Overlap::Partial`].
+/// Compares the memory of `a` and `b`. Interleaved views (even and odd columns, say) count as [`Overlap::Partial`].
 pub fn overlap(a: &TensorView<'_>, b: &TensorView<'_>) -> Overlap {
     if a.device() != b.device() {
         return Overlap::None;

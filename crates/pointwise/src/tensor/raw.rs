@@ -1,4 +1,4 @@
-//! What views of both kinds are: a place in memory, and how elements lie there.
+//! The common part of both kinds of view: a place in memory, and the elements' layout there.
 
 use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::cuda::Block;
 use crate::error::{ErrorKind, Result};
 use crate::shape::IntoShape;
 
-/// A pointer into a device's memory: of the CPU's, as a pointer; of a GPU's, as an address.
+/// A pointer into a device's memory: a pointer on the CPU, an address on a GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct RawPointer(*mut u8);
 
@@ -34,7 +34,7 @@ impl<T> From<*mut T> for RawPointer {
     }
 }
 
-/// The fields both kinds of view have.
+/// The fields that both kinds of view have.
 #[derive(Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) pointer: *mut u8,
@@ -46,12 +46,12 @@ pub(super) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// The same elements seen through `layout`.
+    /// Returns the same elements with another layout.
     pub(super) fn with(self, layout: Layout) -> Self {
         Raw { layout, ..self }
     }
 
-    /// The elements of `layout`, `elements` past the first of this view.
+    /// Returns the elements of `layout`, whose first is `elements` past the first of this view.
     pub(super) fn moved(self, (layout, elements): (Layout, i64)) -> Self {
         let bytes = elements as isize * self.dtype.size() as isize;
         Raw { layout, pointer: self.pointer.wrapping_offset(bytes), ..self }
@@ -60,7 +60,7 @@ impl Raw<'_> {
     /// Memory that other code owns.
     ///
     /// # Errors
-    /// Null or misaligned pointers, and strides that do not go with the shape.
+    /// Null or misaligned pointers; strides that do not go with the shape.
     pub(super) fn foreign(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -88,8 +88,8 @@ impl Raw<'_> {
     /// A pointer for a slice of `T` over all elements.
     ///
     /// # Errors
-    /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous, a byte of a bool that
-    /// is neither 0 nor 1.
+    /// Another element type than `T`; a device that is not the CPU; a view that is not contiguous; a byte of a bool
+    /// that is neither 0 nor 1.
     pub(super) fn slice_pointer<T: Scalar>(&self, what: &'static str) -> Result<NonNull<T>> {
         if self.dtype != T::DTYPE {
             return Err(ErrorKind::DType {
@@ -121,7 +121,7 @@ impl Raw<'_> {
 /// The elements, to write.
 ///
 /// # Errors
-/// As [`Raw::slice_pointer`].
+/// The errors of [`Raw::slice_pointer`].
 ///
 /// # Safety
 /// The memory is exclusively borrowed for `'a`.

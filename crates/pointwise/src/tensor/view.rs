@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::{Device, Tensor};
 
-/// A borrowed tensor to read: of any strides, on any device. Copying it copies no element.
+/// A borrowed tensor to read, with any strides, on any device. Copying it copies no element.
 ///
 /// ```
 /// use pointwise::{Device, Tensor};
@@ -44,11 +44,11 @@ pub struct TensorView<'a> {
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 ///
-/// One made of a tensor by conversion, as calls make it of `&mut x`, says when it is written that the memory is shared;
-/// [`Tensor::view_mut`] says it at once.
+/// Calls make one of `&mut x` by conversion. If the memory is shared, such a view fails when it is written;
+/// [`Tensor::view_mut`] fails at once.
 pub struct TensorViewMut<'a> {
     raw: Raw<'a>,
-    /// Whether another tensor has the memory, which is not written then.
+    /// True if another tensor has the memory: then it is not written.
     is_shared: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
@@ -79,37 +79,37 @@ impl<'a> View<'a> {
         self.raw.dtype
     }
 
-    /// Where the elements lie.
+    /// The device of the elements.
     #[inline]
     pub fn device(&self) -> &Device {
         &self.raw.device
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.raw.layout.shape().numel()
     }
 
-    /// Whether the elements lie one after another, the last dimension innermost.
+    /// True if the elements lie one after another, the last dimension innermost.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.raw.layout.is_contiguous()
     }
 
-    /// The first element's address, on whichever device.
+    /// The first element's address, on any device.
     #[inline]
     pub fn address(&self) -> usize {
         self.raw.pointer.addr()
     }
 
-    /// The first element's address, as a kernel takes it.
+    /// The first element's address in the form that a kernel takes.
     #[inline]
     pub fn device_ptr(&self) -> u64 {
         self.raw.pointer.addr() as u64
     }
 
-    /// The first and one past the last byte the view's elements lie in; equal for a view without elements.
+    /// The addresses of the view's first byte and of one past its last; equal for a view without elements.
     pub fn span(&self) -> (usize, usize) {
         let start = self.address();
         let size = self.raw.dtype.size();
@@ -136,8 +136,8 @@ impl fmt::Debug for View<'_> {
     }
 }
 
-// SAFETY: a view is a borrow of memory of plain numbers; what it points to is reached from the host only through slices
-// that borrow the view, on the GPU only by kernels that are queued with it.
+// SAFETY: a view is a borrow of memory of plain numbers. The host reaches it only through slices that borrow the view,
+// the GPU only by kernels that are queued with it.
 unsafe impl Send for TensorView<'_> {}
 // SAFETY: as above.
 unsafe impl Send for TensorViewMut<'_> {}
@@ -156,7 +156,7 @@ impl TensorView<'_> {
         Block::hold_own(context, self.raw.block)
     }
 
-    /// The record of the streams that use the memory; none of memory of other code.
+    /// The record of the streams that use the memory; `None` for memory of other code.
     pub(crate) fn usage(&self) -> Option<&Usage> {
         self.raw.block.map(|block| &block.usage)
     }
@@ -165,7 +165,7 @@ impl TensorView<'_> {
     /// stream that is not its device's own, that stream waits until the memory is ready.
     ///
     /// # Errors
-    /// The driver's, and those of earlier work.
+    /// Errors of the driver, also of earlier work.
     #[inline]
     pub(crate) fn use_on(&self, held: &Held<'_>) -> Result<()> {
         self.raw.block.map_or(Ok(()), |block| Usage::note(block, held))
@@ -181,13 +181,13 @@ impl<'a> TensorView<'a> {
     /// elements; pass [`Shape::contiguous_strides`] for the usual ones).
     ///
     /// # Errors
-    /// Null or misaligned pointers, and strides that do not go with the shape.
+    /// Null or misaligned pointers; strides that do not go with the shape.
     ///
     /// # Safety
     /// For `'a`, every element that shape and strides reach must lie in one allocation on `device`, hold a valid
-    /// `dtype` (a bool is any byte, true unless it is 0), and not be written, by the host or by any device, except in stream order with the
-    /// work that reads the view. Work still queued when `'a` ends must be waited for before the memory is freed, and a
-    /// graph that has captured work on the view must be dropped before.
+    /// `dtype` (a bool is any byte, true unless it is 0), and not be written, by the host or by any device, except in
+    /// stream order with the work that reads the view. Work still queued when `'a` ends must be waited for before the
+    /// memory is freed, and a graph that has captured work on the view must be dropped before.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -204,7 +204,7 @@ impl<'a> TensorView<'a> {
         self.raw.pointer
     }
 
-    /// The elements, where the host can read them. Of bools each byte is looked at.
+    /// The elements as a slice, if the host can read them. For bools it looks at each byte.
     ///
     /// # Errors
     /// Another element type than `T`, a device that is not the CPU, a view that is not contiguous;
@@ -300,11 +300,11 @@ impl<'a> TensorViewMut<'a> {
     /// A view to write of memory that other code owns; see [`TensorView::from_raw_parts`].
     ///
     /// # Errors
-    /// As there, and strides by which two indices name the same element.
+    /// The errors of [`TensorView::from_raw_parts`]; strides that give two indices the same element.
     ///
     /// # Safety
-    /// As there, and for `'a` nothing else may read or write the memory, except in stream order with the work that
-    /// writes the view.
+    /// The conditions of [`TensorView::from_raw_parts`], and for `'a` nothing else may read or write the memory, except
+    /// in stream order with the work that writes the view.
     pub unsafe fn from_raw_parts(
         device: &Device,
         pointer: impl Into<RawPointer>,
@@ -333,7 +333,7 @@ impl<'a> TensorViewMut<'a> {
         TensorView::new(self.raw)
     }
 
-    /// This view for a shorter while.
+    /// Borrows this view for a shorter time.
     #[inline]
     pub fn reborrow(&mut self) -> TensorViewMut<'_> {
         TensorViewMut { raw: self.raw, is_shared: self.is_shared, memory: PhantomData }
@@ -348,18 +348,18 @@ impl<'a> TensorViewMut<'a> {
         if self.is_shared { Err(ErrorKind::Shared.into()) } else { Ok(self.raw.pointer) }
     }
 
-    /// The elements, where the host can read them.
+    /// The elements as a slice, if the host can read them.
     ///
     /// # Errors
-    /// As [`TensorView::as_slice`].
+    /// The errors of [`TensorView::as_slice`].
     pub fn as_slice<T: Scalar>(&self) -> Result<&[T]> {
         self.as_view().as_slice()
     }
 
-    /// The elements, where the host can write them.
+    /// The elements as a slice to write, if the host can write them.
     ///
     /// # Errors
-    /// As [`TensorView::as_slice`]; [`ErrorKind::Shared`] if another tensor has the memory.
+    /// The errors of [`TensorView::as_slice`]; [`ErrorKind::Shared`] if another tensor has the memory.
     pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
         self.as_mut_ptr()?;
         // SAFETY: the view is the only way to its memory, and borrowed for as long as the slice.
@@ -369,7 +369,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::transpose`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::transpose`].
     pub fn transpose(self, d0: usize, d1: usize) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.transpose(d0, d1)?), ..self })
     }
@@ -377,7 +377,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::permute`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::permute`].
     pub fn permute(self, order: &[usize]) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.permute(order)?), ..self })
     }
@@ -385,7 +385,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::narrow`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::narrow`].
     pub fn narrow(self, dim: usize, start: usize, len: usize) -> Result<Self> {
         let moved = self.raw.layout.narrow(dim, start, len)?;
         Ok(Self { raw: self.raw.moved(moved), ..self })
@@ -394,7 +394,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::step`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::step`].
     pub fn step(self, dim: usize, step: usize) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.step(dim, step)?), ..self })
     }
@@ -402,7 +402,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::select`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::select`].
     pub fn select(self, dim: usize, index: usize) -> Result<Self> {
         let moved = self.raw.layout.select(dim, index)?;
         Ok(Self { raw: self.raw.moved(moved), ..self })
@@ -411,7 +411,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::reshape`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::reshape`].
     pub fn reshape(self, shape: impl IntoShape) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.reshape(shape)?), ..self })
     }
@@ -419,7 +419,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::unsqueeze`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::unsqueeze`].
     pub fn unsqueeze(self, dim: usize) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.unsqueeze(dim)?), ..self })
     }
@@ -427,7 +427,7 @@ impl<'a> TensorViewMut<'a> {
     /// See [`TensorView::squeeze`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`TensorView::squeeze`].
     pub fn squeeze(self, dim: usize) -> Result<Self> {
         Ok(Self { raw: self.raw.with(self.raw.layout.squeeze(dim)?), ..self })
     }

@@ -1,15 +1,15 @@
 //! The accuracy of every op that has float types, against f64.
 //!
 //! `accuracy [--device D] [--op RE]... [--ops NAME,NAME] [--skip-done FILE]... [--pairs 2^N] [--budget-s S] [--sample]
-//! [--json FILE]` runs the ops: those of one operand over all 2^32 f32 inputs (`--sample`: every 257th), all 65,536 of
-//! f16 and bf16 and all 256 of fp8; those of several over the grid of special values and 2^N random tuples (2^26 unless
-//! told; a quarter of more operands), and over all tuples where there are at most 2^24, as in fp8. Gradients of ops of
-//! one operand have in 16 bits every code of `x` with 16 grads before the random pairs; `--pairs 2^32` are all of them.
-//! Ops that may be off come before exact ones, quick ones before slow ones; `--skip-done` leaves out what an earlier
-//! run has. It says where a bound is not kept, and fails.
+//! [--json FILE]` runs the ops. Ops of one operand run over all 2^32 f32 inputs (`--sample`: every 257th), all 65,536
+//! of f16 and bf16 and all 256 of fp8. Ops of several run over the grid of special values and 2^N random tuples (by
+//! default 2^26; a quarter for more operands), or over all tuples if there are at most 2^24, as in fp8. Gradients of
+//! ops of one operand take in 16 bits every code of `x` with 16 grads before the random pairs; `--pairs 2^32` takes all
+//! pairs. Ops that may be off come before exact ones, quick ones before slow ones. `--skip-done` leaves out the results
+//! of an earlier run. If a bound is not kept, the program says where and fails.
 //!
 //! `accuracy --table OURS.json... [--peers TORCH.json]... [--json MERGED.json]` prints the tables of docs/accuracy.md;
-//! rows of later files take the place of those of earlier ones.
+//! rows of later files replace rows of earlier ones.
 
 mod options;
 mod record;
@@ -30,24 +30,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// An op, and in which types it is to be run on what.
+/// An op, with the types and inputs to run it on.
 struct Job {
     subject: Subject,
     sweeps: Vec<(DType, Inputs)>,
 }
 
 impl Job {
-    /// What the op costs, in inputs of one operand in f32: random ones are drawn and compared one by one.
+    /// The cost of the op, in inputs of one operand in f32: random ones are drawn and compared one by one.
     fn cost(&self) -> u64 {
         let of = |inputs: &Inputs| if matches!(inputs, Inputs::Codes { .. }) { 1 } else { DRAWN } * inputs.count();
         self.subject.results().len() as u64 * self.sweeps.iter().map(|(_, inputs)| of(inputs)).sum::<u64>()
     }
 }
 
-/// What a tuple costs beside a code, as measured.
+/// The measured cost of a tuple beside a code.
 const DRAWN: u64 = 4;
 
-/// What is asked for and not done, the most telling first.
+/// The jobs that are asked for and not done, the most telling first.
 fn jobs(options: &Run) -> Result<Vec<Job>, Box<dyn Error>> {
     let done = Record::merged(&options.done)?;
     let mut jobs = Vec::new();

@@ -8,45 +8,45 @@ use pointwise::Device;
 use regex_lite::Regex;
 use tests::accuracy::subjects;
 
-/// What to do.
+/// The task.
 #[derive(Debug)]
 pub(crate) enum Options {
-    /// Measure.
+    /// Measures.
     Run(Run),
-    /// Show what was measured.
+    /// Shows measurements.
     Table(Table),
 }
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Where.
+    /// The device.
     pub(crate) device: Device,
-    /// Which ops: all if none is given.
+    /// The ops: all if none is given.
     ops: Vec<Regex>,
-    /// Results of earlier runs: ops that are whole there are left out.
+    /// Results of earlier runs: ops with complete results there are left out.
     pub(crate) done: Vec<PathBuf>,
     /// Random tuples of an op of two operands.
     pub(crate) random: u64,
-    /// From one f32 code to the next.
+    /// The step from one f32 code to the next.
     pub(crate) step: u64,
     /// The time after which no further op is begun.
     pub(crate) budget: Option<Duration>,
-    /// Where the results go.
+    /// The file for the results.
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Files of results, rows of later ones in place of earlier ones.
+/// Files of results; rows of later files replace rows of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) ours: Vec<PathBuf>,
     pub(crate) peers: Vec<PathBuf>,
-    /// Where ours go as one file.
+    /// The file for our results as one.
     pub(crate) json: Option<PathBuf>,
 }
 
 impl Run {
-    /// Whether an op is wanted.
+    /// True if an op is wanted.
     pub(crate) fn takes(&self, name: &str) -> bool {
         self.ops.is_empty() || self.ops.iter().any(|op| op.is_match(name))
     }

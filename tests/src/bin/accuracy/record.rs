@@ -1,4 +1,4 @@
-//! Results as JSON: those of this program, and those of `benches/peers/torch_accuracy.py`.
+//! Results as JSON, from this program and from `benches/peers/torch_accuracy.py`.
 
 use std::error::Error;
 use std::fmt;
@@ -30,15 +30,15 @@ pub(crate) struct Row {
     pub(crate) dtype: String,
     /// Results compared.
     pub(crate) compared: u64,
-    /// Inputs tried, of which some have no exact result to compare with; 0 in files of before this was kept.
+    /// Inputs tried; some have no exact result to compare with. 0 in older files, which lack it.
     #[serde(default)]
     pub(crate) inputs: u64,
-    /// Whether these are the results of all inputs there are.
+    /// True if these are the results of all inputs.
     pub(crate) all: bool,
     /// Operands of the op.
     #[serde(default)]
     pub(crate) operands: usize,
-    /// The largest distance; none where a NaN or a zero's sign is wrong.
+    /// The largest distance; `None` if a NaN or a zero's sign is wrong.
     pub(crate) max_ulp: Option<f64>,
     pub(crate) mean_ulp: f64,
     pub(crate) not_rounded: u64,
@@ -69,7 +69,8 @@ impl Row {
         let info = subject.info();
         let result = info.result.of(dtype);
         let operands = subject.operands().len();
-        // Of one operand alone every code of a 16-bit type is there, on which a share is promised.
+        // With one operand, every code of a 16-bit type is tried: the promised share of correctly rounded results
+        // counts these.
         let all_codes = operands == 1 && inputs.is_all();
         Row {
             op,
@@ -89,7 +90,7 @@ impl Row {
         }
     }
 
-    /// Whether it is a gradient, of an op of one operand or of several.
+    /// True if it is a gradient, of an op of one operand or of several.
     pub(crate) fn is_gradient(&self) -> bool {
         self.op.contains("_backward")
     }
@@ -125,17 +126,17 @@ impl Record {
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        // Of a write that fails the earlier record is left.
+        // If the write fails, the earlier record stays.
         let draft = path.with_added_extension("tmp");
         fs::write(&draft, serde_json::to_string_pretty(self)? + "\n")?;
         Ok(fs::rename(draft, path)?)
     }
 
-    /// The results of several runs as one: rows of a later run in place of those of an earlier one, in the order of the
+    /// Merges the results of several runs: rows of a later run replace rows of an earlier one, in the order of the
     /// tables of ops.
     ///
     /// # Errors
-    /// A file cannot be read, or is of another device or PyTorch.
+    /// A file that cannot be read, or of another device or PyTorch.
     pub(crate) fn merged(paths: &[PathBuf]) -> Result<Option<Self>, Box<dyn Error>> {
         let mut merged: Option<Record> = None;
         for path in paths {
@@ -160,7 +161,7 @@ impl Record {
         Ok(merged)
     }
 
-    /// Whether a result of an op is there in a type, of as many inputs or more.
+    /// True if the record has an op's result in a type, from as many inputs or more.
     pub(crate) fn has(&self, op: &str, dtype: DType, inputs: Inputs) -> bool {
         let enough = |row: &Row| row.all || !inputs.is_all() && row.tried() >= inputs.count();
         self.row(op, dtype.name()).is_some_and(enough)

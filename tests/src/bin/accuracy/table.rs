@@ -79,7 +79,7 @@ fn cells(row: &Row) -> [String; 3] {
     }
     let max = match row.max_ulp {
         None => "other NaN".to_owned(),
-        // Of gradients, distances that are allowed do not count.
+        // Distances that gradients may have do not count.
         Some(0.0) if row.is_gradient() => "allowed".to_owned(),
         Some(0.0) => "sign of 0".to_owned(),
         Some(max) if max < 1000.0 => format!("{max:.3}"),

@@ -24,11 +24,11 @@ const COLOURS: [RGBColor; 8] = [
     GREY,
     RGBColor(160, 120, 30),
 ];
-/// Of text and lines.
+/// The colour of text and lines.
 const GREY: RGBColor = RGBColor(128, 128, 128);
 const FONT: &str = "sans-serif";
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Makes an SVG of a report; none where the report has no rows for it.
+/// Makes an SVG of a report; `None` if the report has no rows for it.
 type Figure = fn(&Report) -> Drawn<Option<String>>;
 type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -96,8 +96,8 @@ fn legend(area: &Area<'_>, colours: &[(&str, RGBColor)], (mut x, y): (i32, i32))
     Ok(())
 }
 
-/// What a text takes at most, of a wide font: there is none here to measure it with. A name in a file may be of any
-/// length, a figure may not.
+/// The most pixels that a text takes in a wide font: there is no font here to measure it with. A name in a file may
+/// have any length, a figure may not.
 fn text_width(text: &str, size: i32) -> i32 {
     const LONGEST: usize = 1000;
     text.chars().take(LONGEST).count() as i32 * size * 62 / 100

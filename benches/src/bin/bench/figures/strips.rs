@@ -1,4 +1,5 @@
-//! A figure of a strip for each name and a dot for each value: which of many are beyond the goal, in one look.
+//! A figure with a strip for each name and a dot for each value: it shows at a glance which of many are beyond the
+//! goal.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -24,14 +25,14 @@ pub(super) struct Mark {
     pub(super) colour: RGBColor,
     /// Drawn as a ring.
     pub(super) is_tie: bool,
-    /// What stands beside the value where it is its strip's worst.
+    /// The label beside the value if it is its strip's worst.
     pub(super) what: String,
 }
 
 /// Values of one kind for all strips.
 pub(super) struct Panel {
     pub(super) title: String,
-    /// What the axis shows; values beyond are drawn at its end.
+    /// The range of the axis; values beyond it are drawn at its end.
     pub(super) range: (f64, f64),
     pub(super) step: f64,
     /// Values above it are bad, or below it.
@@ -45,7 +46,7 @@ impl Panel {
         if self.is_high_bad { value > self.goal } else { value < self.goal }
     }
 
-    /// How bad a value is, to compare.
+    /// The badness of a value, to compare.
     fn badness(&self, value: f64) -> f64 {
         if self.is_high_bad { value } else { -value }
     }
@@ -55,7 +56,7 @@ impl Panel {
         own.max_by(|a, b| self.badness(a.value).total_cmp(&self.badness(b.value)))
     }
 
-    /// The pixel of a value, `left` being that of the axis' begin.
+    /// The pixel of a value; `left` is the pixel of the axis' begin.
     fn place(&self, value: f64, left: i32, width: i32) -> i32 {
         let (low, high) = self.range;
         left + ((value.clamp(low, high) - low) / (high - low) * f64::from(width)).round() as i32
@@ -66,7 +67,7 @@ fn label<'a>(colour: RGBColor, size: i32, horizontal: HPos) -> TextStyle<'a> {
     (FONT, size).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Draws panels side by side; the strips are those of the first, the worst first.
+/// Draws panels side by side. They have the strips of the first panel, the worst first.
 pub(super) fn draw(title: &str, colours: &[(&str, RGBColor)], panels: &[Panel]) -> Drawn<Option<String>> {
     let Some(first) = panels.first() else { return Ok(None) };
     let mut strips: Vec<(&str, f64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! How a call is launched: the template, the width of accesses, what a block does, which kernel.
+//! Plans the launch of a call: the template, the width of accesses, the work of a block, and the kernel.
 
 mod shared;
 mod solo;
@@ -15,14 +15,14 @@ use crate::Strategy;
 use crate::error::Result;
 use crate::kernel::Entry;
 
-/// What a user may ask for.
+/// The launch settings of a user.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) strategy: Strategy,
-    /// At most as many threads a block.
+    /// The most threads of a block.
     pub(super) threads: Option<u32>,
     pub(super) heads_per_thread: Option<u32>,
-    /// Whether the threads of a block share cosines and sines.
+    /// True if the threads of a block share cosines and sines; `None` leaves the choice to the plan.
     pub(super) shared_angles: Option<bool>,
 }
 
@@ -32,11 +32,12 @@ impl Default for Settings {
     }
 }
 
-/// At most so many threads a block whose threads find their own angles, where nothing else is asked for.
+/// The most threads of a block whose threads find their own angles, unless the user gives another number.
 const OWN_THREADS: u32 = 128;
-/// More have not enough registers.
+/// The most threads of any block: more have not enough registers.
 const MOST_THREADS: u32 = 512;
-/// Threads a multiprocessor that find their own angles: fewer get less work each, so that there are as many.
+/// Threads that a multiprocessor needs if they find their own angles. If there are fewer, each gets less work, so that
+/// there are more.
 const OWN_ENOUGH: u64 = 256;
 
 /// A launch.
@@ -48,14 +49,14 @@ pub(super) struct RopePlan {
     pub(super) template: Template,
 }
 
-/// A template, and what its kernel is told.
+/// A template and its kernel's parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Template {
-    /// Blocks share cosines and sines; the call's walk says the rest.
+    /// The threads of a block share cosines and sines; the parameters are the call's walk.
     Shared,
-    /// Threads find their own.
+    /// Threads find their own cosines and sines.
     Solo(Solo),
-    /// Likewise, of heads that rotate whole.
+    /// Likewise, for heads that rotate whole.
     Whole(WholePlan),
 }
 
@@ -68,18 +69,18 @@ pub(super) struct Planned<'a> {
     pub(super) pointers: &'a Pointers,
 }
 
-/// Whether there is anything to rotate.
+/// True if there is anything to rotate.
 pub(super) fn has_work(walk: &RopeWalk) -> bool {
     walk.tokens > 0 && walk.q.heads + walk.k.heads > 0
 }
 
-/// Plans a call whose walk counts elements: from here on it counts vectors. None where there is nothing to rotate: the
-/// templates' plans divide by tokens and by heads.
+/// Plans a call whose walk counts elements; after [`Template::Shared`] it counts vectors. `None` if there is nothing to
+/// rotate: the templates' plans divide by tokens and by heads.
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<Option<RopePlan>> {
     has_work(walk).then(|| choose(settings, call, walk)).transpose()
 }
 
-/// The plan of the template that is likely to be the fastest.
+/// Picks the template that is likely to be the fastest, and plans the call.
 fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<RopePlan> {
     let [_, token, head] = walk.q.input;
     if token < head {
@@ -88,7 +89,7 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
     if let Some(plan) = whole::plan(settings, call, walk) {
         return Ok(plan);
     }
-    // Where a token's heads lie together, a block's threads have enough of them to share what they read.
+    // If a token's heads lie together, a block's threads have enough of them to share their reads.
     let had_better_share = settings.shared_angles.is_none()
         && matches!(settings.strategy, Strategy::Auto | Strategy::RegisterCopy)
         && walk.flags & TOKENS_INNER == 0
@@ -100,9 +101,9 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
     }
 }
 
-/// Whether heads of 16 bits rotate whole by angles or tables of f32, which are as many bytes as two heads: a thread
-/// that reads those of its own pairs had better have more heads than two. 8,192 tokens of Llama 3 8B by angles took 56
-/// us, with angles shared by a block 46 to 48, with four heads a thread 48 (H200, `docs/notebook/rope.md`).
+/// True if heads of 16 bits rotate whole by angles or tables of f32. These are many bytes beside a head's: a thread
+/// that reads its own needs more than two heads to be fast. 8,192 tokens of Llama 3 8B by angles took 56 us; with
+/// angles shared by a block they took 46 to 48, with four heads a thread 48 (H200, `docs/notebook/rope.md`).
 fn reads_much(call: &Planned<'_>, walk: &RopeWalk) -> bool {
     call.dtype.size() == 2
         && matches!(call.source, Source::Angles | Source::Tables)
@@ -110,7 +111,7 @@ fn reads_much(call: &Planned<'_>, walk: &RopeWalk) -> bool {
         && walk.flags & (IDS | BATCH_OFFSETS | NEIGHBOURS) == 0
 }
 
-/// Whether the device has enough threads if each has so many heads.
+/// True if there are enough threads for the device when each rotates `share` heads.
 fn is_enough(call: &Planned<'_>, walk: &RopeWalk, share: u32) -> bool {
     let heads = (walk.q.heads + walk.k.heads).div_ceil(share);
     let threads = lanes_of_a_head(call, walk).saturating_mul(u64::from(heads));
@@ -125,7 +126,7 @@ fn group(walk: &mut RopeWalk, share: u32) {
     }
 }
 
-/// Whether kernels can serve whose threads find their own angles, and no other is asked for.
+/// True if kernels whose threads find their own angles can serve, and the user asks for no other.
 fn may_be_own(settings: &Settings, walk: &RopeWalk) -> bool {
     let pairing = walk.flags & NEIGHBOURS;
     settings.shared_angles != Some(true)
@@ -133,19 +134,19 @@ fn may_be_own(settings: &Settings, walk: &RopeWalk) -> bool {
         && (pairing == 0 || pairing == NEIGHBOURS)
 }
 
-/// Whether angles are worked out from frequencies.
+/// True if angles are computed from frequencies.
 fn is_on_the_fly(source: Source) -> bool {
     matches!(source, Source::Hf | Source::Exact)
 }
 
-/// Threads of the widest vectors, two each, of one head of all tokens.
+/// Threads for one head of all tokens, with two of the widest vectors each.
 fn lanes_of_a_head(call: &Planned<'_>, walk: &RopeWalk) -> u64 {
     let widest = 16 / call.dtype.size() as u32;
     u64::from((2 * walk.half + walk.rest_lanes).div_ceil(2 * widest)) * u64::from(walk.tokens)
 }
 
-/// The strategy, and elements of a vector, of a kernel whose threads find their own angles: narrow ones for little
-/// work.
+/// Picks the strategy, and the elements of a vector, for a kernel whose threads find their own angles. Little work gets
+/// narrow vectors.
 fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<(Strategy, u32)> {
     let work = lanes_of_a_head(call, walk).saturating_mul(u64::from(walk.q.heads + walk.k.heads));
     let is_little = work < u64::from(call.multiprocessors) * OWN_ENOUGH;
@@ -156,7 +157,7 @@ fn own_vector(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Optio
         .or_else(|| widest_vector(settings.strategy, call, walk))
 }
 
-/// Elements of the widest vector that a strategy allows and that fits, and the strategy that has it.
+/// Returns the widest vector that the strategy allows and that fits: its strategy and its elements.
 fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &RopeWalk) -> Option<(Strategy, u32)> {
     let widest = 16 / call.dtype.size() as u32;
     let serves = |vector: u32| vectors_fit(vector, call, walk) && angles_fit(vector, call, walk);
@@ -169,12 +170,12 @@ fn widest_vector(strategy: Strategy, call: &Planned<'_>, walk: &RopeWalk) -> Opt
     }
 }
 
-/// Whether nothing multiplies cosines and sines.
+/// True if all factors of cosines, sines and heads are 1.
 fn is_plain(walk: &RopeWalk) -> bool {
     [walk.factor, walk.sin_sign, walk.q.scale, if walk.k.heads > 0 { walk.k.scale } else { 1.0 }] == [1.0; 4]
 }
 
-/// Where threads find their own angles, with vectors of so many elements; the tables' strides are left out.
+/// The angles of threads that find their own, with vectors of `vector` elements; the tables' strides are left out.
 fn own_angles(vector: u32, walk: &RopeWalk) -> Option<OwnAngles> {
     Some(OwnAngles {
         pairs: if walk.flags & NEIGHBOURS == 0 { [vector, vector / 2] } else { [vector / 2, walk.half / 2] },
@@ -189,14 +190,14 @@ fn own_angles(vector: u32, walk: &RopeWalk) -> Option<OwnAngles> {
 
 /// Strides of the two tables.
 fn table_offsets(walk: &RopeWalk) -> Option<[[u32; 2]; 2]> {
-    // Without a number of rows there is one for each token.
+    // A table without a number of rows has one for each token.
     let rows = if walk.rows == i64::MAX { walk.seq.size } else { u32::try_from(walk.rows).ok()? };
     let dims = [walk.tokens / walk.seq.size, rows];
     let strides = |strides| offsets(dims, strides, 1, walk.half);
     Some([strides(walk.first)?, strides(walk.second)?])
 }
 
-/// Strides in vectors; None where one is negative, or an offset, `last` elements into the last row, has more than 32
+/// Strides in vectors; `None` if one is negative, or if the offset of element `last` of the last row has more than 32
 /// bits.
 fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last: u32) -> Option<[u32; N]> {
     let (mut narrow, mut farthest) = ([0; N], u64::from(last / vector));
@@ -211,8 +212,8 @@ fn offsets<const N: usize>(dims: [u32; N], strides: [i64; N], vector: u32, last:
     (farthest <= u64::from(u32::MAX)).then_some(narrow)
 }
 
-/// Whether every load of a thread's angles is aligned: those of its two vectors by one where that is enough, unless
-/// pairs are neighbours.
+/// True if every load of a thread's angles is aligned. One load reads the angles of both its vectors if it is wide
+/// enough, unless pairs are neighbours.
 fn angles_fit(vector: u32, call: &Planned<'_>, walk: &RopeWalk) -> bool {
     let size = match call.source {
         Source::Hf | Source::Angles | Source::Tables => 4,
@@ -226,7 +227,7 @@ fn angles_fit(vector: u32, call: &Planned<'_>, walk: &RopeWalk) -> bool {
         && [walk.first, walk.second].iter().flatten().all(|stride| stride % i64::from(entries) == 0)
 }
 
-/// Whether every access of vectors of `vector` elements is aligned and whole.
+/// True if every access of vectors of `vector` elements is aligned and whole.
 fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk: &RopeWalk) -> bool {
     let rest = walk.rest_lanes;
     let lanes = [walk.half, walk.rotated_at, rest, if rest > 0 { walk.rest_at } else { 0 }];
@@ -240,7 +241,7 @@ fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk
 
 pointwise_macros::host! { (crate) (*crate::family::embedded()) Rope; }
 
-/// The kernel of a plan, a source and an element type.
+/// Finds the kernel for a plan, a source and an element type.
 pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'static Entry> {
     debug_assert!(TYPES.contains(&dtype));
     find(&plan.template, source, dtype, plan.strategy)
@@ -282,8 +283,8 @@ mod tests {
         Side { heads, groups: heads.div_ceil(share), ..Side::default() }
     }
 
-    /// What is planned for 32 heads of q and 8 of k of 128 lanes, of which `half` pairs rotate: `shared`, or the heads
-    /// of a thread that finds its own angles.
+    /// Plans 32 heads of q and 8 of k of 128 lanes with `half` rotating pairs. Returns the heads of a thread that finds
+    /// its own angles; `None` if blocks share them.
     fn planned(source: Source, dtype: DType, tokens: u32, half: u32, is_bhsd: bool, flags: u32) -> Option<u32> {
         let side = |heads: u32| {
             let (lanes, far) = (128, 128 * i64::from(if is_bhsd { tokens } else { heads }));
@@ -320,7 +321,7 @@ mod tests {
         plan(settings, &call, walk).unwrap()
     }
 
-    /// Contiguous tensors of a layout, of so many batch entries, tokens, and heads of q and of k, 128 lanes each.
+    /// The walk of contiguous tensors of a layout: batch entries, tokens, heads of q, heads of k; 128 lanes a head.
     fn contiguous(layout: RopeLayout, [batch, seq, q, k]: [usize; 4]) -> RopeWalk {
         let side = |heads: usize| {
             let mut shape = vec![128; layout.rank()];
@@ -345,7 +346,7 @@ mod tests {
         }
     }
 
-    /// Whatever the template that is asked for, no plan divides by a dimension that is 0; one side alone has a plan.
+    /// No template's plan divides by a dimension of 0; one side alone has a plan.
     #[test]
     fn nothing_to_rotate_has_no_plan() {
         use RopeLayout::{Bhsd, Bshd, Sbhd, Sd, Thd};
@@ -354,7 +355,7 @@ mod tests {
             let has = layout.dims().map(|dim| dim.is_some());
             let known = move |[batch, seq, q, k]: [usize; 4]| match has {
                 [true, _, _] => [batch, seq, q, k],
-                // One sequence, of no tokens where there was no batch.
+                // One sequence, without tokens if there was no batch.
                 [_, _, true] => [1, batch * seq, q, k],
                 _ => [1, 0, q.min(1), k.min(1)],
             };
@@ -383,7 +384,7 @@ mod tests {
         }
     }
 
-    /// What the other templates have no code for.
+    /// A call goes to a template that has code for it.
     #[test]
     fn each_template_takes_the_calls_it_serves() {
         let template = |source, half, flags| {
@@ -449,7 +450,7 @@ mod tests {
         }
     }
 
-    /// The backward pass is none.
+    /// The backward pass is not plain: it negates the sine.
     #[test]
     fn plain_calls_multiply_by_nothing() {
         let walk = RopeWalk { factor: 1.0, sin_sign: 1.0, ..contiguous(RopeLayout::Bshd, [2, 3, 4, 4]) };
@@ -485,7 +486,7 @@ mod tests {
         for source in [Source::Angles, Source::Tables] {
             assert_eq!([16, 512, 8192].map(|tokens| of(source, BF16, tokens, false)), [Some(1), None, None]);
             assert_eq!([16, 512, 8192].map(|tokens| of(source, BF16, tokens, true)), [Some(1), Some(2), Some(4)]);
-            // Heads of which a part rotates, and positions that are given: as on the fly.
+            // Heads that rotate in part, and given positions, are planned as on the fly.
             assert_eq!(planned(source, BF16, 8192, 32, false, 0), Some(2));
             assert_eq!(planned(source, BF16, 8192, 64, false, IDS), Some(2));
         }

@@ -1,4 +1,4 @@
-//! Blocks that share cosines and sines: they serve every call.
+//! Plans of blocks whose threads share cosines and sines: they serve every call.
 
 use pointwise_core::rope::{AXES, CHUNK, Count, RopeWalk, TABLE, TOKENS_INNER, Tile};
 
@@ -6,8 +6,8 @@ use super::{MOST_THREADS, Planned, RopePlan, Settings, Template, group, vectors_
 use crate::Strategy;
 use crate::error::{ErrorKind, Result};
 
-/// At most so many threads a block, where nothing else is asked for: the kernels' registers are enough for four such
-/// blocks on a multiprocessor, but for two of 256.
+/// The most threads of a block, unless the user gives another number: a multiprocessor has registers for four such
+/// blocks, but only for two of 256.
 const THREADS: u32 = 160;
 /// Tokens of a block whose heads lie far apart: their rows are one piece of memory.
 const INNER_TOKENS: u32 = 8;
@@ -37,8 +37,8 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk)
     Ok(RopePlan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
 }
 
-/// Heads of a thread: as many as it loads at once, as finding its place costs as much as rotating three, and twice as
-/// many where most threads only copy lanes; unless that leaves multiprocessors without work.
+/// Heads of a thread: as many as it loads at once, because finding its place costs as much as rotating three. Twice as
+/// many if most threads only copy lanes, fewer if multiprocessors would be without work.
 fn heads_per_thread(multiprocessors: u32, walk: &RopeWalk) -> u32 {
     let lanes = u64::from(walk.tokens) * u64::from(walk.pair_lanes + walk.rest_lanes);
     let enough = u64::from(multiprocessors) * 256;
@@ -50,9 +50,9 @@ fn heads_per_thread(multiprocessors: u32, walk: &RopeWalk) -> u32 {
     [most, CHUNK, CHUNK / 2].into_iter().find(|share| threads(*share) >= enough).unwrap_or(1)
 }
 
-/// Sets what a block of at most `most` threads does; the blocks, and the threads of each.
+/// Sets the work of a block of at most `most` threads. Returns the number of blocks and the threads of each.
 fn tile(most: u32, vector: u32, walk: &mut RopeWalk) -> (u64, u32) {
-    // Where a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
+    // If a head has more lanes than a block has threads, or more pairs than its table, blocks share them.
     let (pairs, rest) = (walk.pair_lanes, walk.rest_lanes);
     let mut lane_blocks = (pairs + rest).div_ceil(most).max((pairs * vector).div_ceil(TABLE));
     while pairs.div_ceil(lane_blocks) + rest.div_ceil(lane_blocks) > most {

@@ -1,4 +1,4 @@
-//! Threads that find their own cosines and sines, of any heads.
+//! Plans of threads that find their own cosines and sines, for any heads.
 
 use pointwise_core::rope::{CHUNK, Count, PLAIN, RopeWalk, Side, Solo, SoloSide, TOKENS_INNER};
 
@@ -7,23 +7,24 @@ use super::{
     is_plain, may_be_own, offsets, own_angles, own_vector, reads_much, table_offsets,
 };
 
-/// Where heads lie far apart, blocks follow one another along the tokens of a head. The rows of a table that one head
-/// reads take at most the level-2 cache over this: the next head's blocks find them there, beside all that passes
-/// through. A head of all 32,768 tokens of Llama 3 8B in bf16 after another took 231 us, with fewer tokens 183 (H200,
-/// f32 tables).
+/// If heads lie far apart, blocks follow one another along the tokens of a head. The table rows that one head reads
+/// take at most the level-2 cache over this: the next head's blocks find them there, beside all other data. Llama 3 8B
+/// in bf16 took 231 us with all 32,768 tokens of a head in turn, and 183 with fewer (H200, f32 tables).
 const TABLE_SHARE: u64 = 12;
 /// CUDA's limit on the y dimension of a grid.
 const MOST_LAYERS: u32 = 65_535;
 
-/// The plan of a call whose threads find their own angles, where that can serve and no other is asked for: on an H200
-/// it was the faster one, or slower by less than 2 %, for all models, layouts and sizes (`docs/notebook/rope.md`).
+/// Plans a call whose threads find their own angles; `None` if that cannot serve or another template is asked for. On
+/// an H200 it was faster, or less than 2 % slower, for all models, layouts and sizes, except for calls of
+/// [`reads_much`] (`docs/notebook/rope.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     if !may_be_own(settings, walk) {
         return None;
     }
     let (strategy, vector) = own_vector(settings, call, walk)?;
     let share = settings.heads_per_thread.unwrap_or_else(|| {
-        // Of fewer tokens two heads are faster, though there are threads enough: 512 of Llama 3 8B 7.8 us, not 8.3.
+        // With fewer tokens two heads a thread are faster, though there are enough threads: 512 of Llama 3 8B took 7.8
+        // us, not 8.3.
         if reads_much(call, walk) && is_enough(call, walk, 4 * CHUNK) {
             CHUNK
         } else if is_enough(call, walk, 2) {
@@ -42,7 +43,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
     Some(RopePlan { strategy, blocks: [blocks, layers, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
 }
 
-/// Tokens of a head that follow one another before the next head's, where heads lie far apart.
+/// If heads lie far apart, the tokens of a head that follow one another before the next head's.
 fn tokens_of_a_layer(call: &Planned<'_>, walk: &RopeWalk) -> u32 {
     let numbers = match call.source {
         Source::Hf | Source::Exact => return u32::MAX,
@@ -54,10 +55,10 @@ fn tokens_of_a_layer(call: &Planned<'_>, walk: &RopeWalk) -> u32 {
     u32::try_from((call.l2_bytes / TABLE_SHARE / row).max(1)).unwrap_or(u32::MAX)
 }
 
-/// What blocks of at most `most` threads do whose threads find their own angles, the grid's blocks and layers, and the
-/// threads of a block; a layer has about `most_tokens` at most where heads lie far apart. None where a token's lanes
-/// are more than the threads, or offsets have more than 32 bits. The walk counts elements. The tables' strides are left
-/// out.
+/// Returns the kernel's parameters for blocks of at most `most` threads, the grid's blocks and layers, and the threads
+/// of a block. If heads lie far apart, a layer has about `most_tokens` at most. `None` if a token's lanes are more than
+/// the threads, offsets have more than 32 bits, or tokens times heads are too many. The walk counts elements. The
+/// tables' strides are left out.
 fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(Solo, [u32; 2], u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
@@ -88,7 +89,7 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(So
     let (slots, blocks);
     let mut layers = 1;
     if walk.flags & TOKENS_INNER != 0 {
-        // Tokens of a head lie together; those of more than one head where they are too few.
+        // A block takes tokens of one head, or of several heads if one head has too few.
         solo.token_bits = most_slots.min(walk.tokens.next_power_of_two()).ilog2();
         let tokens = 1 << solo.token_bits;
         solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
@@ -113,13 +114,13 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(So
     Some((solo, [blocks[0] + blocks[1], layers], threads(slots)))
 }
 
-/// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
+/// A tensor with strides in vectors; `None` if an offset into it has more than 32 bits.
 fn solo_side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<SoloSide> {
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let lanes = (walk.rotated_at + 2 * walk.half).max(walk.rest_at + walk.rest_lanes);
     let strides = |strides| offsets(dims, strides, vector, lanes);
     let (input, output) = (strides(side.input)?, strides(side.output)?);
-    // Beyond 32 bits only where no thread has another head.
+    // It wraps only if no thread has a second head.
     let step = [input[2], output[2]].map(|stride| stride.wrapping_mul(side.groups));
     Some(SoloSide {
         input,
@@ -141,7 +142,7 @@ mod tests {
     use super::super::tests::{SHAPES, side};
     use super::{CHUNK, solo};
 
-    /// Of threads that find their own angles, too: each vector of a token and group has one.
+    /// If threads find their own angles, too, each vector of a token and group has one thread.
     #[test]
     fn solo_covers_all() {
         for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Wherever its lanes are in a head, the last of them counts.
+    /// The last lane counts, wherever the lanes are in a head.
     #[test]
     fn solo_leaves_offsets_beyond_32_bits_to_others() {
         let reach = |stride: u32, [rotated_at, rest_at]: [u32; 2]| {

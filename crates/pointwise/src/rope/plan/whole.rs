@@ -1,4 +1,5 @@
-//! Threads that find their own cosines and sines in tables of the tensors' type, of heads all of whose lanes rotate.
+//! Plans of threads that find their own cosines and sines in tables of the tensors' type, for heads whose lanes all
+//! rotate.
 
 use pointwise_core::DType;
 use pointwise_core::rope::{
@@ -15,7 +16,7 @@ const MOST_ROWS: u32 = 65_535;
 /// CUDA's limit on the third dimension of a block.
 const MOST_TOKENS: u32 = 64;
 
-/// What the kernel is told, which of the three it is, and what goes before it is told anything.
+/// The kernel's parameters, its kind, and the offsets of the addresses it gets.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::rope) struct WholePlan {
     pub(in crate::rope) walk: Whole,
@@ -29,17 +30,17 @@ pub(in crate::rope) struct WholePlan {
 /// The pairs and positions of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::rope) enum WholeKind {
-    /// Pairs are half the lanes apart, positions the tokens' numbers.
+    /// Pairs are half the lanes apart; positions are the tokens' numbers.
     Plain,
-    /// Likewise, of positions that are given.
+    /// Likewise, with given positions.
     Ids,
     /// Pairs are neighbours.
     Pairs,
 }
 
-/// The plan of a call by tables of the tensors' type, of heads all of whose lanes rotate, if no other template is asked
-/// for. Calls of few tokens are 10 % faster by it, large ones 2 to 3 %; by other sources, or where heads lie far apart,
-/// it gains nothing (H200, `docs/notebook/rope.md`).
+/// Plans a call by tables of the tensors' type, for heads whose lanes all rotate; `None` for other calls, and if
+/// another template is asked for. Calls of few tokens are 10 % faster by it, large ones 2 to 3 %. By other sources, or
+/// if heads lie far apart, it gains nothing (H200, `docs/notebook/rope.md`).
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> Option<RopePlan> {
     let is_of_the_type = call.source == Source::OwnTables || call.source == Source::Tables && call.dtype == DType::F32;
     let is_regular = walk.rest_lanes == 0 && walk.flags & (BATCH_OFFSETS | TOKENS_INNER) == 0;
@@ -53,10 +54,10 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
         (false, true) => WholeKind::Pairs,
         (true, true) => return None,
     };
-    // Without a number of rows there is one for each token.
+    // A table without a number of rows has one for each token.
     let rows = if walk.rows == i64::MAX { i64::from(walk.seq.size) } else { walk.rows };
     let row = if kind == WholeKind::Ids { 0 } else { walk.offset };
-    // The first row is read even where no given position is in the table.
+    // The kernel reads the first row even if no given position is in the table.
     let last = if kind == WholeKind::Ids { 0 } else { walk.offset.checked_add(i64::from(walk.seq.size) - 1)? };
     if row < 0 || last >= rows {
         return None;
@@ -73,8 +74,8 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
     Some(RopePlan { strategy, blocks, threads, template: Template::Whole(plan) })
 }
 
-/// The walk with the batch merged into tokens, where their positions are given, or into heads, where strides allow:
-/// else it is the grid's third dimension.
+/// Merges the batch into tokens, if positions are given, or else into heads, where strides allow. A batch that is left
+/// is the grid's third dimension.
 fn merged(walk: &RopeWalk) -> Option<RopeWalk> {
     let (batch, seq) = (walk.tokens / walk.seq.size, walk.seq.size);
     let sides = [walk.q, walk.k].into_iter().filter(|side| side.heads > 0);
@@ -98,9 +99,9 @@ fn merged(walk: &RopeWalk) -> Option<RopeWalk> {
     Some(*walk)
 }
 
-/// What blocks of at most `most` threads do, how many there are, and the threads of each. None where a head's lanes are
-/// more than the threads, offsets have more than 32 bits, or batch entries or their tokens are too many for a grid. The
-/// walk counts elements. The tables' strides are left out.
+/// Returns the kernel's parameters for blocks of at most `most` threads, the number of blocks, and the threads of each.
+/// `None` if a head's lanes are more than the threads, offsets have more than 32 bits, or batch entries or their tokens
+/// are too many for a grid. The walk counts elements. The tables' strides are left out.
 fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u32; 3])> {
     let lanes = walk.half / vector;
     let slots = most / lanes;
@@ -111,8 +112,8 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
     }
     let heads = [walk.q.heads, walk.k.heads];
     let most_tokens = MOST_TOKENS.min(tokens);
-    // As few idle threads as can be, within an eighth, and as many heads, which lie together: heads of 80 lanes in 16 bits,
-    // of 5 threads each, took 12 % longer in blocks that had 25 tokens of one head (H200, `docs/notebook/rope.md`).
+    // The fewest idle threads, to an eighth, then the most heads, which lie together. Heads of 80 lanes in 16 bits, of
+    // 5 threads each, took 12 % longer in blocks of 25 tokens of one head (H200, `docs/notebook/rope.md`).
     let tile = |tile_heads: u32| [tile_heads, (slots / tile_heads).min(most_tokens)];
     let candidates = (1..=slots.min(heads[0].max(heads[1]))).map(tile);
     let [tile_heads, tile_tokens] =
@@ -144,7 +145,7 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
     Some((whole, [q_blocks + k_blocks, rows, layers.max(batch)], [lanes, tile_heads, tile_tokens]))
 }
 
-/// How many of the threads of all warps have work, in eighths, if blocks have so many heads and tokens.
+/// The share of threads of all warps that have work, in eighths, if blocks have these heads and tokens.
 fn used([tile_heads, tile_tokens]: [u32; 2], lanes: u32, heads: [u32; 2], tokens: u32) -> u64 {
     let blocks = heads.map(|heads| u64::from(heads.div_ceil(tile_heads))).iter().sum::<u64>()
         * u64::from(tokens.div_ceil(tile_tokens));
@@ -153,9 +154,9 @@ fn used([tile_heads, tile_tokens]: [u32; 2], lanes: u32, heads: [u32; 2], tokens
     work / (blocks * u64::from(warps) * 4).max(1)
 }
 
-/// A tensor whose strides count vectors; None where an offset into it has more than 32 bits.
+/// A tensor with strides in vectors; `None` if an offset into it has more than 32 bits.
 fn side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<WholeSide> {
-    // Of one batch entry `offsets` has 0: layers have no stride.
+    // With one batch entry `offsets` gives 0: layers have no stride.
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let strides = |strides: [i64; 3]| offsets(dims, strides, vector, walk.rotated_at + 2 * walk.half);
     Some(WholeSide { heads: side.heads, input: strides(side.input)?, output: strides(side.output)? })
@@ -222,8 +223,8 @@ mod tests {
         assert_eq!([64, 80, 96, 128].map(|lanes| threads(lanes, 4)), [[8, 16, 1], [10, 4, 3], [12, 8, 1], [16, 8, 1]]);
     }
 
-    /// A grid's second dimension has an end, which blocks of tokens pass: they stay in the order of the memory. Of
-    /// several batch entries, which the third dimension counts, there is no plan then.
+    /// If a grid's second dimension has no room for all blocks of tokens, they go on in layers, in the order of the
+    /// memory. There is no plan then for several batch entries, which need the third dimension.
     #[test]
     fn many_tokens_take_several_layers() {
         let tokens = 200_001;
@@ -237,7 +238,7 @@ mod tests {
         assert!(whole(128, 8, &walk(MOST_ROWS + 1, 1, 1, 0, 64)).is_none());
     }
 
-    /// The kernel does not ask whether a row is there.
+    /// The kernel does not check for a missing row, so the plan does.
     #[test]
     fn rows_are_those_of_the_table() {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!([15, 16, i64::MAX].map(|rows| is_served(0, rows, 0)), [false, true, true]);
         assert_eq!([19, 20].map(|rows| is_served(4, rows, 0)), [false, true]);
         assert!(!is_served(-1, 16, 0));
-        // Of positions that are given it asks, once there is a row.
+        // The kernel checks given positions, but needs at least one row.
         assert_eq!([0, 1].map(|rows| is_served(-1, rows, IDS)), [false, true]);
     }
 
@@ -273,7 +274,7 @@ mod tests {
             let merged = merged(&walk).unwrap();
             (merged.tokens, merged.seq.size, merged.q.heads)
         };
-        // BSHD, BHSD, SBHD of heads of 8 lanes, without positions and with them; then a batch that is nobody's.
+        // BSHD, BHSD, SBHD of heads of 8 lanes, without positions and with them; then a batch with gaps.
         let [bshd, bhsd, sbhd] = [[6 * 32, 32, 8], [4 * 48, 8, 48], [32, 64, 8]];
         assert_eq!(of(bshd, 0, 0, 0), (12, 6, 4));
         assert_eq!(of(bhsd, 0, 0, 0), (6, 6, 8));
