@@ -101,7 +101,7 @@ fn errors_are_told_apart() {
             | K::RankTooHigh { .. }
             | K::SizeOverflow { .. }
             | K::DataLength { .. } => is_shape = true,
-            K::DType { .. } => is_dtype = true,
+            K::DType { .. } | K::NoDType => is_dtype = true,
             K::NoDriver { .. } | K::NoDevice { .. } => no_device = true,
             K::OutOfMemory { .. } => memory = true,
             K::NoKernel { .. } => kernel = true,

@@ -322,11 +322,9 @@ fn check_gradients(def: &'static OpDef, dtype: DType, device: &Device, (x, of_gr
     }
 }
 
+/// The CPU, and the emulator if there are kernels.
 fn devices() -> Vec<Device> {
-    #[cfg(feature = "emulator")]
-    return vec![Device::cpu(), Device::emulated().unwrap()];
-    #[cfg(not(feature = "emulator"))]
-    vec![Device::cpu()]
+    Device::for_tests(pointwise::embed::embedded()).unwrap()
 }
 
 #[test]
