@@ -4,14 +4,22 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use pointwise::{DType, Device, Error, ErrorKind, Result, Stream, Tensor};
 
 const N: usize = 1000;
 
+/// Held by each test: while one captures the device's own stream, calls of the others would be refused.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn tensors_of_a_graph_are_written_and_read_beside_it() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let own = device.stream();
     let mut x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
@@ -35,6 +43,7 @@ fn tensors_of_a_graph_are_written_and_read_beside_it() {
 
 #[test]
 fn a_graph_outlives_its_tensors() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let (own, stream) = (device.stream(), Stream::new(&device).unwrap());
     let mut x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
@@ -63,6 +72,7 @@ fn a_graph_outlives_its_tensors() {
 
 #[test]
 fn a_capture_ends_whatever_happens_within() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let stream = Stream::new(&device).unwrap();
     let failed: Result<_> = stream.capture(|_| Err(ErrorKind::RankTooHigh { rank: 9 }.into()));
@@ -77,6 +87,7 @@ fn a_capture_ends_whatever_happens_within() {
 /// What another thread queues on a stream that is captured is refused: it is neither recorded nor lost.
 #[test]
 fn work_of_other_threads_is_not_recorded() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let (own, apart) = (device.stream(), Stream::new(&device).unwrap());
     let x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
@@ -117,6 +128,7 @@ fn work_of_other_threads_is_not_recorded() {
 /// A call that returns `Ok` has run, and a graph has the memory of all that it does, whenever a capture begins.
 #[test]
 fn captures_begin_beside_the_calls_of_another_thread() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let own = device.stream();
     let x = Tensor::full(&device, 1.0_f32, [N]).unwrap();
@@ -143,6 +155,7 @@ fn captures_begin_beside_the_calls_of_another_thread() {
 /// The driver may spoil a capture on whose thread memory is allocated: that is refused before, for every stream and device.
 #[test]
 fn a_thread_that_captures_allocates_nothing() {
+    let _alone = alone();
     let device = Device::emulated().unwrap();
     let stream = Stream::new(&device).unwrap();
     let mut results = Vec::new();
