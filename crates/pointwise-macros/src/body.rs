@@ -67,15 +67,17 @@ impl Names<'_> {
         for (k, token) in tokens.iter().enumerate() {
             match token {
                 TokenTree::Group(group) => self.check(group.stream())?,
-                TokenTree::Ident(name) if is_punct(tokens.get(k + 1), "!") && !is_punct(tokens.get(k + 2), "=") => {
-                    if MACROS.iter().any(|it| name == it) {
-                        let why = format!(
-                            "a kernel cannot panic, print or allocate, so that `{name}!` cannot be in a formula: return a \
-                             value, such as `{}::constant(f64::NAN)`",
-                            self.generic
-                        );
-                        return Err(Error::new(name.span(), why));
-                    }
+                TokenTree::Ident(name)
+                    if is_punct(tokens.get(k + 1), "!")
+                        && !is_punct(tokens.get(k + 2), "=")
+                        && MACROS.iter().any(|it| name == it) =>
+                {
+                    let why = format!(
+                        "a kernel cannot panic, print or allocate, so that `{name}!` cannot be in a formula: return a \
+                         value, such as `{}::constant(f64::NAN)`",
+                        self.generic
+                    );
+                    return Err(Error::new(name.span(), why));
                 }
                 TokenTree::Punct(_) if is_punct(Some(token), "+-*/%") && k > 0 => self.term(&tokens, k)?,
                 _ => {}

@@ -47,7 +47,7 @@ pub(crate) fn find(name: &str) -> Pack {
                  file that the op stands in"
             );
             // Where there are kernels of other ops, these are wanted, too.
-            let warning = all.join("stamp").is_file().then(|| format!("{name} has no kernels: {why}"));
+            let warning = all.join("stamp.txt").is_file().then(|| format!("{name} has no kernels: {why}"));
             Pack { warning, ..Pack::empty(&why) }
         }
     };

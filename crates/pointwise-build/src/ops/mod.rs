@@ -47,7 +47,7 @@ const NO_OP: &str = "no_op.txt";
 const NONE: &str = "none.txt";
 
 /// There, in the folder of all, where every op of the module has kernels.
-const STAMP: &str = "stamp";
+const STAMP: &str = "stamp.txt";
 
 /// Whether a build script has called [`Ops::try_build`].
 static IS_CALLED: AtomicBool = AtomicBool::new(false);
@@ -253,8 +253,7 @@ impl Ops {
 }
 
 /// What is said of a function of an `impl` or a trait.
-const METHOD: &str =
-    "an op is a function of a module: move it out of the `impl` or trait, before which it may be called";
+const METHOD: &str = "an op is a function of a module: move it out of the `impl` or trait";
 
 /// The folder for what is compiled for the GPU, shared by all packages of a workspace and by all profiles, so that `core`
 /// and the templates are compiled once: cargo's target folder, of which `out_dir` is `PROFILE/build/PACKAGE/out`.

@@ -8,21 +8,10 @@ extern crate self as pointwise;
 pub use real::*;
 
 pub mod __private {
-    pub use real::__private::{Declared, OpDef, Typed, core, inventory, oracle, results, source};
-
-    pub type Pack = (&'static str, &'static str, &'static [u8]);
+    pub use real::__private::{Declared, Kernels, OpDef, Pack, Typed, core, inventory, oracle, results, source};
 
     pub trait Packed {
         const POINTWISE_PACK: Pack;
-    }
-
-    pub struct Kernels;
-
-    impl Kernels {
-        #[allow(clippy::new_ret_no_self)]
-        pub const fn of<P: Packed>() -> real::embed::Kernels {
-            real::embed::Kernels::empty("or of foreign bytes")
-        }
     }
 }
 
