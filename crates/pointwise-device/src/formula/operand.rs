@@ -56,6 +56,7 @@ const fn all<const N: usize>() -> u32 {
 }
 
 /// Returns the `mode` that reads none of `N` operands.
+#[inline(always)]
 pub(super) const fn numbers_alone<const N: usize>() -> u32 {
     all::<N>() * NUMBER
 }

@@ -8,7 +8,6 @@ use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{Strategy, lookup};
-
 use crate::cuda::{self, Context, Grid, Held};
 use crate::error::Result;
 
