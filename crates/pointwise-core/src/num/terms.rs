@@ -25,10 +25,17 @@ pub struct Terms {
     pub size: f64,
     /// The largest finite magnitude of any step: beyond that of f32, the steps of f32 give an infinity.
     pub peak: f64,
+    /// True if a step is below the normal numbers of f32: the functions of narrow types take it for 0.
+    pub vanishes: bool,
+    /// The lowest step, or 0: types without a sign do not have it if it is negative.
+    pub low: f64,
 }
 
 /// The size of a value that may be the next whole number: more than an error of a few parts in 2^24 of it is 1.
 const JUMP: f64 = (1 << 24) as f64;
+
+/// The smallest normal number of f32.
+const NORMAL: f64 = f32::MIN_POSITIVE as f64;
 
 /// How near to a jump an error may lead, as a part of the size.
 const NEAR: f64 = 1.0 / (1 << 20) as f64;
@@ -36,17 +43,28 @@ const NEAR: f64 = 1.0 / (1 << 20) as f64;
 impl Terms {
     /// An operand, or a parameter.
     pub const fn exact(value: f64) -> Terms {
-        Terms { value, size: 0.0, peak: 0.0 }
+        Terms { value, size: 0.0, peak: 0.0, vanishes: false, low: 0.0 }
     }
 
     /// The result of a step on others, from terms of some size.
     fn step(value: f64, size: f64, from: &[Terms]) -> Terms {
-        let peak = from.iter().fold(0.0, |peak: f64, x| peak.max(x.peak));
         let magnitude = value.abs();
         // The rounding of a subnormal number is that of the smallest normal one.
-        let own = if magnitude == 0.0 { 0.0 } else { magnitude.max(f32::MIN_POSITIVE.into()) };
-        let peak = if magnitude.is_finite() { peak.max(magnitude) } else { peak };
-        Terms { value, size: size.max(own), peak }
+        let own = if magnitude == 0.0 { 0.0 } else { magnitude.max(NORMAL) };
+        let peak = if magnitude.is_finite() { magnitude } else { 0.0 };
+        let vanishes = magnitude != 0.0 && magnitude < NORMAL;
+        let own = Terms { value, size: size.max(own), peak, vanishes, low: value.min(0.0) };
+        from.iter().fold(own, |own, from| own.after(from))
+    }
+
+    /// The range of steps with those before.
+    fn after(self, from: &Terms) -> Terms {
+        Terms {
+            peak: self.peak.max(from.peak),
+            vanishes: self.vanishes || from.vanishes,
+            low: self.low.min(from.low),
+            ..self
+        }
     }
 
     /// By how much the size is more than the value.
@@ -81,7 +99,7 @@ impl Terms {
     fn quotient(self, divisor: Terms) -> Terms {
         let (a, b) = (self.value, divisor.value);
         let exact = self.size.max(divisor.size) == 0.0;
-        if exact { Terms { peak: self.peak, ..Terms::exact(a / b) } } else { self / divisor }
+        if exact { Terms::exact(a / b) } else { self / divisor }
     }
 }
 
@@ -153,7 +171,7 @@ impl Div for Terms {
 impl Neg for Terms {
     type Output = Terms;
     fn neg(self) -> Terms {
-        Terms { value: -self.value, ..self }
+        Terms { value: -self.value, low: self.low.min(-self.value), ..self }
     }
 }
 
@@ -165,7 +183,7 @@ impl Num for Terms {
     fn name(self, other: Self) -> Self {
         let value = Num::name(self.value, other.value);
         let chosen = if value == self.value { self } else { other };
-        Terms { value, size: chosen.size, peak: self.peak.max(other.peak) }
+        Terms { value, size: chosen.size, ..self.after(&other) }
     }
     #[duplicate_item(name; [floor]; [ceil]; [trunc])]
     fn name(self) -> Self {
@@ -225,8 +243,14 @@ impl Real for Terms {
     fn name(self) -> Self {
         self.function(self.excess(), Real::name)
     }
-    #[duplicate_item(name; [ln]; [sin]; [cos])]
+    fn ln(self) -> Self {
+        self.function(self.size, Real::ln)
+    }
+    #[duplicate_item(name; [sin]; [cos])]
     fn name(self) -> Self {
-        self.function(self.size, Real::name)
+        let y = self.function(self.size, Real::name);
+        // Where the slope is 0, the square of the error counts. The phase of a large angle may be any.
+        let square = (self.size * self.size / JUMP).min(JUMP);
+        Terms { size: y.size.max(square), ..y }
     }
 }

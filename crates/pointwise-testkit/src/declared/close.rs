@@ -15,8 +15,8 @@ pub(super) struct Bound {
     pub(super) dtype: DType,
 }
 
-/// Beyond these magnitudes the product of two numbers may leave the range of f32.
-const FAR: std::ops::RangeInclusive<f64> = 1.0 / 18_446_744_073_709_551_616.0..=18_446_744_073_709_551_616.0;
+/// The product of two numbers of these magnitudes is a normal number of f32: from 2^-63 to below 2^64.
+const NEAR: std::ops::Range<f64> = 1.0 / 9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0;
 
 impl Bound {
     /// Whether an exact result alone vouches for one: it is within the bound, or the same strange value.
@@ -42,15 +42,20 @@ impl Bound {
 
     /// What is wrong with a result that does not [hold](Bound::holds), if anything, of operands `x`.
     ///
-    /// Where terms cancel, the bound counts from their size. Where a step leaves the range of f32 since operands are huge
-    /// or tiny, nothing is asked.
+    /// Where terms cancel, the bound counts from their size. Where a step leaves the normal numbers of f32 since operands are
+    /// huge or tiny, nothing is asked.
     pub(super) fn wrong(self, got: f64, exact: f64, terms: Option<Terms>, x: &[f64]) -> Option<String> {
         let terms = terms.unwrap_or(Terms::exact(exact));
         if !self.dtype.is_float() {
             // Integers wrap, which f64 does not; nor has it all of 64 bits.
-            let most =
-                if self.dtype.size() == 8 { 2.0_f64.powi(53) } else { 2.0_f64.powi(8 * self.dtype.size() as i32 - 1) };
-            let wraps = self.dtype != DType::Bool && x.iter().chain([&terms.peak]).any(|x| x.abs() >= most - 1.0);
+            let (bits, least) = match self.dtype {
+                DType::U8 => (8, 0.0),
+                DType::I64 => (53, f64::NEG_INFINITY),
+                dtype => (8 * dtype.size() as i32 - 1, f64::NEG_INFINITY),
+            };
+            let most = 2.0_f64.powi(bits);
+            let mut steps = x.iter().chain([&terms.peak, &terms.low]);
+            let wraps = self.dtype != DType::Bool && steps.any(|x| x.abs() >= most - 1.0 || *x < least);
             return (!wraps).then(String::new);
         }
         let (distance, tolerance) = ((got - exact).abs(), self.tolerance(exact));
@@ -58,11 +63,17 @@ impl Bound {
             return None;
         }
         let overflows = terms.peak > f64::from(f32::MAX);
-        if overflows && x.iter().any(|x| *x != 0.0 && !FAR.contains(&x.abs())) {
+        if (overflows || terms.vanishes) && x.iter().any(|x| *x != 0.0 && !NEAR.contains(&x.abs())) {
+            return None;
+        }
+        // The functions of narrow types take subnormal numbers for 0, or keep a few of their bits.
+        if terms.vanishes && self.dtype != DType::F32 && distance <= exact.abs() {
             return None;
         }
         Some(if overflows {
             format!(": a step of the formula is {:e}, which f32 does not hold", terms.peak)
+        } else if terms.vanishes && !distance.is_finite() {
+            ": a step of the formula is so small that it may count as 0".to_owned()
         } else if distance.is_finite() {
             let (ulp, bound) = (distance / ulp_at(self.dtype, exact), self.accuracy.bound(self.dtype));
             format!(": that is {ulp:.3} ULP of {}, of which {bound} are allowed", self.dtype)
@@ -78,7 +89,7 @@ impl Bound {
             return 0.0;
         }
         match self.dtype {
-            DType::F32 => f64::from(ulp.max(2.0)) * ulp_at(DType::F32, size),
+            DType::F32 => f64::from(ulp.max(2.0)) * (size * f64::from(f32::EPSILON)),
             DType::F16 | DType::BF16 => size / 262_144.0,
             _ => size / 65_536.0,
         }
@@ -93,7 +104,7 @@ mod tests {
 
     fn wrong(accuracy: Accuracy, dtype: DType, got: f64, size: f64) -> bool {
         let bound = Bound { accuracy, dtype };
-        let terms = Terms { value: 1.0, size, peak: size };
+        let terms = Terms { size, peak: size, ..Terms::exact(1.0) };
         !bound.holds(got, 1.0) && bound.wrong(got, 1.0, Some(terms), &[1.0]).is_some()
     }
 
@@ -118,11 +129,15 @@ mod tests {
     #[test]
     fn overflow_is_excused_by_operands() {
         let bound = Bound { accuracy: Accuracy::Ulp(4.0), dtype: DType::F32 };
-        let terms = Some(Terms { value: 1.0, size: 1.0, peak: 1e39 });
+        let terms = Some(Terms { size: 1.0, peak: 1e39, ..Terms::exact(1.0) });
         let why = bound.wrong(f64::NAN, 1.0, terms, &[89.0]).unwrap();
         assert!(why.contains("1e39, which f32 does not hold"), "{why}");
         assert_eq!(bound.wrong(f64::NAN, 1.0, terms, &[0.0, 1e30]), None);
         assert_eq!(bound.wrong(f64::NAN, 1.0, terms, &[1e-30]), None);
+        let terms = Some(Terms { vanishes: true, ..Terms::exact(f64::INFINITY) });
+        assert_eq!(bound.wrong(f64::NAN, f64::INFINITY, terms, &[f64::INFINITY, 1e-44]), None);
+        let why = bound.wrong(f64::NAN, 1.0, terms, &[30.0]).unwrap();
+        assert!(why.contains("so small that it may count as 0"), "{why}");
         assert!(bound.holds(f64::INFINITY, 1e39) && !bound.holds(f64::NEG_INFINITY, 1e39));
         assert!(!bound.holds(f64::NAN, f64::INFINITY) && bound.holds(f64::NAN, f64::NAN));
     }
