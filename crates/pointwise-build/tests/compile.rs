@@ -123,14 +123,14 @@ fn what_is_written_holds_every_entry() {
     assert_eq!(rows.collect::<Vec<_>>(), [Some(255), None, None]);
     for target in &artifacts.targets {
         let file = format!("{}.ptx.zst", target.sm);
-        assert!(generated.contains(&format!("include_bytes!({file:?})")), "{generated}");
+        assert!(generated.contains(&format!("pointwise_files::include_bytes!({file:?})")), "{generated}");
         let bytes = zstd::decode_all(&std::fs::read(folder.join(file)).unwrap()[..]).unwrap();
         let (names, texts): (Vec<&str>, Vec<String>) =
             target.own().map(|(name, _)| (name, target.module([name]) + "\0")).unzip();
         assert_eq!(String::from_utf8(bytes).unwrap(), texts.concat());
         if names != NAMES {
             let file = format!("{}.txt", target.sm);
-            assert!(generated.contains(&format!("Some(include_str!({file:?}))")), "{generated}");
+            assert!(generated.contains(&format!("pointwise_files::include_str!({file:?})")), "{generated}");
             assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), names.join("\n"));
         }
     }
