@@ -224,16 +224,22 @@ pub fn two_columns(def: &'static OpDef, dtype: DType) -> impl Iterator<Item = Ru
     })
 }
 
+/// Calls of an op by a strategy, on views of all shapes and strides.
+#[must_use]
+pub fn strided(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
+    let bytes = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype).size()).sum();
+    all_cases(def.info.operands.len(), bytes)
+        .map(|case| -> Run { Box::new(move |device| layouts::outcome(device, def, dtype, strategy, &case)) })
+        .collect()
+}
+
 /// Calls of an op of several operands by a strategy, of whichever class the operands allow.
 #[must_use]
 pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> {
     let count = def.info.operands.len();
     let operand_type = move |k: usize| def.info.operand_type(k, dtype);
     let result_types: Vec<DType> = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype)).collect();
-    let mut runs: Vec<Run> = Vec::new();
-    for case in all_cases(count, result_types.iter().map(|dtype| dtype.size()).sum()) {
-        runs.push(Box::new(move |device| layouts::outcome(device, def, dtype, strategy, &case)));
-    }
+    let mut runs = strided(def, dtype, strategy);
     // Special values, all kinds of values, and those that no formula treats apart; each operand a number once.
     type Values = fn(DType, usize, u64) -> Vec<u8>;
     for (values, n) in [(inputs::mixed as Values, 1031), (tame as Values, 1031), (tame as Values, 70_001)] {
