@@ -84,6 +84,7 @@ pub(super) struct Targets<'a, const T: usize> {
 }
 
 /// What results may share memory with.
+#[allow(clippy::large_enum_variant)] // a box would be memory that a call allocates
 pub(super) enum Shared<'a> {
     /// They are new: with nothing.
     Nothing,
