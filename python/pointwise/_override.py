@@ -21,7 +21,8 @@ class Covered(tuple):
 def _keys(handle, below=torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)):
     """The keys that torch chooses its kernel of a device by, of the tensor with a handle, which is taken."""
     tensor = torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr(handle)
-    return (torch._C._dispatch_keys(tensor) & below).raw_repr()
+    keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
+    return (keys - torch._C._dispatch_tls_local_exclude_set() & below).raw_repr()
 
 
 def _dense(device):

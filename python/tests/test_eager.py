@@ -1,5 +1,7 @@
 """Values, element types, shapes and strides as torch's, in eager mode."""
 
+import math
+
 import pointwise
 import pytest
 import torch
@@ -273,6 +275,11 @@ def test_float64(device):
     assert torch.equal(pointwise.nan_to_num(wild), torch.nan_to_num(wild))
 
 
+def square_root(x):
+    """Rounded once. torch's may be MKL's, whose last bit may be another."""
+    return x.clone().apply_(lambda x: math.sqrt(x) if x >= 0 else math.nan)
+
+
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "neg", "abs", "reciprocal", "sqrt"])
 def test_arithmetic_in_float64_is_torchs(name):
     """To the bit: in rows longer than a block, with steps, broadcast, of numbers, in place, and with zeros and NaN."""
@@ -281,6 +288,8 @@ def test_arithmetic_in_float64_is_torchs(name):
     y = torch.randn(3, 1300, dtype=torch.float64)
     y[:, ::7] = 0
     ours, theirs = getattr(pointwise, name), getattr(torch, name)
+    if name == "sqrt":
+        theirs = square_root
     unary = len(CALLS[name].op.operands) == 1
     others = [()] if unary else [(y,), (y[1],), (y[:, :1],), (2.5,), (3,), (y.flip(1),)]
     views = [lambda t: t, lambda t: t[:, ::3], lambda t: t.t(), lambda t: t[0, 0], lambda t: t[:, 1:514]]
