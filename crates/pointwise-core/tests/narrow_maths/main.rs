@@ -107,6 +107,7 @@ const EIGHT_BITS: [Type; 2] = [E4M3, E5M2];
     [E4M3]  [F8E4M3]  [u8]   [Rough]   [4]      [-6]    [480.0]                                [100.0];
     [E5M2]  [F8E5M2]  [u8]   [Rough]   [3]      [-14]   [65_536.0]                             [100.0];
 )]
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "16 bits need none")]
 const TYPE: Type = Type {
     dtype: Storage::DTYPE,
     widen: |code| Storage::from_bits(code as Bits).widen().0,
