@@ -48,7 +48,7 @@ fn in_half_turns(x: f32) -> f32 {
     [normal_density]  [3.0]  [maths::normal_density(x)]  [x.normal_density()];
     [gelu]            [3.0]  [maths::gelu(x)]            [Real::gelu(x)];
     [gelu_tanh]       [3.0]  [maths::gelu_tanh(x)]       [x.gelu_tanh()];
-    [softplus1]       [3.0]  [maths::softplus1(x)]       [x.softplus()];
+    [softplus]        [3.0]  [maths::softplus(x)]        [x.softplus()];
     [silu]            [3.0]  [maths::silu(x)]            [Real::silu(x)];
     [mish]            [3.0]  [maths::mish(x)]            [x.mish()];
     [rsqrt]           [1.0]  [maths::rsqrt(x)]           [1.0 / x.sqrt()];
