@@ -37,12 +37,10 @@ pub(crate) struct Override {
     target: Target,
     /// `at::_ops::NAME::redispatch`; 0 until it is found.
     next: AtomicUsize,
-    /// Whether it is among the chosen ones.
+    /// True if calls run pointwise's kernels.
     is_chosen: AtomicBool,
 }
 
-/// Whether calls run pointwise's kernels.
-static ENABLED: AtomicBool = AtomicBool::new(false);
 /// How many calls ran them.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -206,7 +204,7 @@ impl Override {
     /// # Errors
     /// What the kernel says.
     pub(crate) fn run(&self, api: &Api, ops: &[OpSpec], words: &mut [Word], count: usize) -> Result<bool, String> {
-        if !ENABLED.load(Ordering::Relaxed) || !self.is_chosen.load(Ordering::Relaxed) {
+        if !self.is_chosen.load(Ordering::Relaxed) {
             return Ok(false);
         }
         // Nothing is taken before it is known that the call is served.
@@ -511,26 +509,23 @@ fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place)> {
     Some((element, place))
 }
 
-/// Turns the kernels on or off. Returns aten's names of those that torch has, with their numbers, of all kernels.
+/// Finds torch's functions. Returns aten's names of those that are there, with the numbers of the kernels.
 ///
 /// # Errors
 /// Another processor than x86-64, whose calling convention this file has.
-pub(crate) fn enable<'a>(
+pub(crate) fn find<'a>(
     api: &Api,
     keys: Keys,
-    on: bool,
     all: impl Iterator<Item = (usize, &'a Override)>,
 ) -> Result<Vec<(&'a str, usize)>, String> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("override() is for x86-64: elsewhere call pointwise's functions".to_owned());
     }
     KEYS.get_or_init(|| keys);
-    let found = all.filter(|(_, over)| over.find(api)).map(|(number, over)| (over.aten.as_str(), number)).collect();
-    ENABLED.store(on, Ordering::Relaxed);
-    Ok(found)
+    Ok(all.filter(|(_, over)| over.find(api)).map(|(number, over)| (over.aten.as_str(), number)).collect())
 }
 
-/// Chooses the ops that calls run pointwise's kernels of while those are on, by aten's names with overloads.
+/// Lets calls of some ops run pointwise's kernels, and calls of all others torch's. `names` are aten's with overloads.
 pub(crate) fn choose<'a>(names: &[String], all: impl Iterator<Item = (usize, &'a Override)>) {
     for (_, over) in all {
         over.is_chosen.store(names.contains(&over.aten), Ordering::Relaxed);
