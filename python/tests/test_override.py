@@ -120,7 +120,8 @@ def test_numbers_as_torchs(name, dtype, device):
             assert a == b, call
         else:
             assert a.dtype == b.dtype, call
-            torch.testing.assert_close(a, b, rtol=0 if b.dtype in INTEGERS else None, equal_nan=True, msg=str(call))
+            exact = {"rtol": 0, "atol": 0} if b.dtype in INTEGERS else {}
+            torch.testing.assert_close(a, b, **exact, equal_nan=True, msg=str(call))
 
 
 def test_integers_pass_exactly(on, device):
