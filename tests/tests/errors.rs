@@ -1,4 +1,4 @@
-//! What the calls refuse, and what they say.
+//! Calls that are refused, and their messages.
 
 use pointwise::{DType, Device, ErrorKind, Number, Philox, Strategy, Tensor, bf16, f16, kernels, ops};
 

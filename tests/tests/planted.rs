@@ -14,7 +14,7 @@ use tests::planted::{self, Planted, runs};
 struct Kernel {
     symbol: &'static str,
     runs: Vec<runs::Run>,
-    /// What the calls leave in memory, without a fault.
+    /// The memory after the calls without a fault.
     right: OnceLock<Vec<Vec<u8>>>,
 }
 
@@ -30,7 +30,7 @@ const fn equivalent(name: &'static str, line: &'static str, reason: &'static str
     Equivalent { name, line, reason }
 }
 
-/// Of a guard of the one operand of a unary op.
+/// The reason for a guard of the one operand of a unary op.
 const NO_NUMBER: &str = "`p` is off for an operand that is a number, which that of a unary op never is";
 
 /// Faults that change nothing, with the reason, read from the PTX.
@@ -142,7 +142,7 @@ fn kernels() -> Vec<Kernel> {
 }
 
 impl Kernel {
-    /// What the calls leave in memory, without a fault.
+    /// Returns the memory after the calls without a fault.
     fn right(&self) -> Result<&[Vec<u8>], Failed> {
         if let Some(right) = self.right.get() {
             return Ok(right);

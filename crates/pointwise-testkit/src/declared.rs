@@ -12,7 +12,7 @@ use crate::{Error, params};
 use close::Bound;
 use values::{decode, encode, sample, whole_range};
 
-/// Where random ops draw from.
+/// The source of random ops.
 const RNG: Philox = Philox::new(42);
 
 /// Checks every op that `#[op]` made in a package, as [`check_op`] does, on each of the devices:
@@ -60,7 +60,7 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
 /// of the formula, by central differences, wherever it is smooth.
 ///
 /// # Errors
-/// Those of [`check_all`].
+/// The errors of [`check_all`].
 pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
     slopes::check(def)?;
     for def in std::iter::once(def).chain(def.backward) {
@@ -138,7 +138,7 @@ struct Input {
     values: Vec<f64>,
     tensor: Tensor,
     strides: [usize; 2],
-    /// Whether the tensor is the transposed operand.
+    /// True if the tensor is the transposed operand.
     is_turned: bool,
 }
 
@@ -203,7 +203,7 @@ impl Call<'_> {
         self.compare("the whole range", &operands, |i| values.iter().map(|values| values[i]).collect())
     }
 
-    /// Compares the results of a call with the formula, of which `at` gives an element's operands.
+    /// Compares the results of a call with the formula. `at` gives the operands of an element.
     fn compare(&self, what: &str, operands: &[Operand<'_>], at: impl Fn(usize) -> Vec<f64>) -> Result<(), Error> {
         let Call { def, dtype, device, set } = *self;
         let info = &def.info;

@@ -9,7 +9,7 @@ use crate::call::{real, say};
 use crate::layout::{self, Item};
 use crate::registry::{OpSpec, ParamSpec};
 
-/// Elements of a block. Those of an operand and of a result lie in the nearest cache together.
+/// Elements of a block. The nearest cache holds a block of an operand and of a result together.
 const BLOCK: usize = 512;
 
 /// A block of an operand or of a result; a bool is 0 or 1.
@@ -30,7 +30,7 @@ fn two(x: &[Column], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
     }
 }
 
-/// An op of one instruction. What it computes is the formula's result to the bit.
+/// An op of one instruction. Its result equals the formula's to the bit.
 fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
     // A factor is multiplied with one rounding: that is a function.
     let has_default = |(given, param): (&Number, &ParamSpec)| {

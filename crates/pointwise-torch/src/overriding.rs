@@ -17,7 +17,7 @@ use crate::layout;
 use crate::registry::{OpSpec, OperandSpec};
 use crate::tensor::{Place, Raw, Tensor};
 
-/// How the result of an op comes.
+/// The place of an op's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     New,
@@ -41,31 +41,31 @@ pub(crate) struct Override {
     is_chosen: AtomicBool,
 }
 
-/// How many calls ran them.
+/// The number of calls that ran pointwise's kernels.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many calls have run pointwise's kernels.
+/// Returns the number of calls that have run pointwise's kernels.
 pub(crate) fn calls() -> usize {
     CALLS.load(Ordering::Relaxed)
 }
 /// torch's dispatch keys of tensors.
 static KEYS: OnceLock<Keys> = OnceLock::new();
 
-/// The bits of a `DispatchKeySet` that kernels below BackendSelect are chosen by.
+/// The bits of a `DispatchKeySet` that choose a kernel below BackendSelect.
 pub(crate) struct Keys {
-    /// Those of a dense tensor of the CPU.
+    /// The keys of a dense tensor on the CPU.
     pub(crate) cpu: u64,
-    /// Those of a dense tensor of CUDA.
+    /// The keys of a dense tensor on CUDA.
     pub(crate) cuda: u64,
-    /// Those of any tensor, as torch says: sparse, quantised, nested, complex ones, those of other devices.
+    /// Asks torch for the keys of any tensor: sparse, quantised, nested, complex, or on another device.
     pub(crate) ask: Box<dyn Fn(Tensor) -> Result<u64, String> + Send + Sync>,
 }
 
 impl Keys {
-    /// Those of a tensor.
+    /// Returns the keys of a tensor.
     ///
     /// # Errors
-    /// What torch says.
+    /// Errors of torch.
     fn of(&self, api: &Api, tensor: &Tensor) -> Result<u64, String> {
         match served(api, tensor).map(|raw| raw.place) {
             Some(Place::Cpu) => Ok(self.cpu),
@@ -133,7 +133,7 @@ const TWO: &[(&str, &str, &str)] = &[
 const THREE: &[(&str, &str, &str)] = &[("where", "self", "self_out"), ("lerp", "Tensor", "Tensor_out")];
 
 impl Override {
-    /// All of them, for the ops of a list.
+    /// Returns all overrides for the ops of a list.
     pub(crate) fn all(ops: &[OpSpec]) -> Vec<Override> {
         let mut all = Vec::new();
         let find = |name: &str| ops.iter().position(|op| op.name == name);
@@ -202,7 +202,7 @@ impl Override {
     /// Runs pointwise's kernel, if it serves the call: the arguments are then taken and the result is in their place.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(crate) fn run(&self, api: &Api, ops: &[OpSpec], words: &mut [Word], count: usize) -> Result<bool, String> {
         if !self.is_chosen.load(Ordering::Relaxed) {
             return Ok(false);

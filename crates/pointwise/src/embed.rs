@@ -337,7 +337,7 @@ impl Kernels {
 mod tests {
     use super::*;
 
-    /// Kernels of which nothing is run.
+    /// Makes kernels that no test runs.
     const fn of(note: &'static str, names: &'static str, targets: &'static [PackedTarget]) -> Kernels {
         Kernels { pack: (note, names, targets), symbols: OnceLock::new() }
     }

@@ -22,7 +22,7 @@
 //!   waits for the first ([`Stream::wait_for`]), or the host waits ([`Stream::synchronize`], [`Device::synchronize`]).
 //!   This crate orders the use of *its own* tensors on several streams; it does not know the history of foreign memory.
 //! * **Lifetime.** The buffer is freed only when queued work is done with it, or in stream order after that work. A
-//! graph that has captured such work may queue it again until the graph is dropped: the buffer must outlive the graph.
+//!   graph that has captured such work may queue it again until the graph is dropped: the buffer must outlive the graph.
 //! * **Content.** The elements are initialised. A bool is any byte, true unless it is 0.
 //!
 //! Copies to the host (`to_vec`) of a view of foreign memory wait for the whole device first, so they need no ordering.

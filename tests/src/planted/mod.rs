@@ -7,7 +7,7 @@ use regex_lite::{Captures, Regex};
 /// A kernel's text with a fault.
 #[derive(Clone, Debug)]
 pub struct Planted {
-    /// The rule by which it was planted, and at which of the places that it fits: `first` or `last`.
+    /// The rule that planted it, and the place among those where the rule fits: `first` or `last`.
     pub name: String,
     /// The number of the line, from 1.
     pub line: usize,

@@ -1,5 +1,4 @@
-//! Dropout from a seed and an offset in memory: what a `Philox` draws, in every replay of a graph that of then, and the
-//! errors.
+//! Dropout from a seed and an offset in memory: it draws as a `Philox`, a graph draws from the place at its replay; errors.
 
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Stream, Tensor, TensorView, kernels, ops};

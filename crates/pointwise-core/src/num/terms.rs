@@ -12,7 +12,7 @@ use crate::op::Word;
 /// A value in f64, and what f32 steps to it could lose.
 ///
 /// A step of f32 has an error of a part of its result. Where terms cancel, that is a large part of their sum: `size` is
-/// then larger than the value. It is that of the terms, passed on through later steps. Operands are exact: their size is
+/// then larger than the value. Later steps pass on the size of the terms. Operands are exact: their size is
 /// 0, and their sum loses nothing but its own rounding.
 ///
 /// The argument of a function counts where it is a sum that has cancelled, and of the logarithm, sine and cosine always:
@@ -23,7 +23,7 @@ pub struct Terms {
     pub value: f64,
     /// The size of the terms that it comes from; 0 if it is exact.
     pub size: f64,
-    /// The largest finite magnitude of any step: beyond that of f32, the steps of f32 give an infinity.
+    /// The largest finite magnitude of any step: beyond the range of f32, the steps of f32 give an infinity.
     pub peak: f64,
 }
 
@@ -43,7 +43,7 @@ impl Terms {
     fn step(value: f64, size: f64, from: &[Terms]) -> Terms {
         let peak = from.iter().fold(0.0, |peak: f64, x| peak.max(x.peak));
         let magnitude = value.abs();
-        // The rounding of a subnormal number is that of the smallest normal one.
+        // A subnormal number is rounded like the smallest normal one.
         let own = if magnitude == 0.0 { 0.0 } else { magnitude.max(f32::MIN_POSITIVE.into()) };
         let peak = if magnitude.is_finite() { peak.max(magnitude) } else { peak };
         Terms { value, size: size.max(own), peak }

@@ -1,4 +1,4 @@
-//! Whether a result is what it must be.
+//! Compares a result with its bound.
 
 use pointwise::DType;
 use pointwise::info::Accuracy;
@@ -7,7 +7,7 @@ use pointwise_core::{Element, Terms};
 use crate::judge::{largest, ulp_at};
 use crate::with_element;
 
-/// What a result is held to.
+/// The bound of a result.
 #[derive(Clone, Copy)]
 pub(super) struct Bound {
     pub(super) accuracy: Accuracy,
@@ -30,7 +30,7 @@ impl Bound {
             return true;
         }
         let largest = largest(dtype);
-        // Where f32 overflows before the element does.
+        // f32 overflows before the element type does.
         let is_beyond = exact.abs() > largest * 0.95 && got.abs() >= largest * 0.9 && got * exact > 0.0;
         is_beyond && exact.is_finite() || (got - exact).abs() <= self.tolerance(exact)
     }

@@ -50,7 +50,7 @@ pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     unsafe { at_best(Run::<E, F, O, N, R> { operands, results, n, words, draw, of }) }
 }
 
-/// The op `O` on elements `E`: its formula, or what does the same with less.
+/// Runs the op `O` on elements `E`: as a bit operation if it only changes signs, else by its formula.
 ///
 /// # Safety
 /// As [`FormulaFn`].
@@ -64,7 +64,7 @@ pub unsafe fn op<E, O, const N: usize, const R: usize>(
     E: Element,
     O: OpData + Formula<E::Compute, N, R>,
 {
-    // What concerns the sign of 16 bits alone needs no conversion.
+    // An op that only changes the sign of 16 bits needs no conversion.
     let change = const { sign_change(&O::INFO, E::DTYPE) };
     let (Some(change), [x]) = (change, operands) else {
         // SAFETY: the caller's contract.
@@ -84,7 +84,7 @@ pub unsafe fn op<E, O, const N: usize, const R: usize>(
     }
 }
 
-/// Whether an op on 16-bit floats changes nothing but the sign.
+/// Returns the change, if an op on 16-bit floats changes nothing but the sign.
 const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
     match dtype {
         DType::F16 | DType::BF16 if info.bool_results == 0 => info.properties.sign,
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
+/// True if [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
 /// loops of their own do faster, not where the loop looks at its operands, and not for many tensors.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
@@ -141,7 +141,7 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
-/// Whether some operands and the result are contiguous, and the result shares no memory with them.
+/// True if some operands and the result are contiguous, and the result shares no memory with them.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Target, n: usize) -> bool {
@@ -214,12 +214,12 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
     }
 }
 
-/// Whether operand or result `k` is a bool, of the bits of [`pointwise_core::OpInfo`].
+/// True if operand or result `k` is a bool, by the bits of [`pointwise_core::OpInfo`].
 const fn is_bool(bits: u16, k: usize) -> bool {
     bits >> k & 1 == 1
 }
 
-/// The operand, of a float type, that the formula takes the sine or cosine of.
+/// Returns the operand whose sine or cosine the formula takes, if that is a float.
 const fn angle<E: Element, O: OpData>() -> Option<usize> {
     if E::DTYPE.is_float() && O::INFO.properties.angle { O::INFO.operands.len().checked_sub(1) } else { None }
 }
@@ -230,8 +230,8 @@ fn number<T: Word>(x: T) -> f32 {
     f32::from_bits(x.to_word() as u32)
 }
 
-/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector
-/// code would otherwise work out for all of them.
+/// True if no angle is large, infinite or NaN. Sine and cosine then need no long reduction, which vector code would
+/// otherwise compute for all angles.
 #[inline(always)]
 fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     // Magnitudes are ordered as their bits are.
@@ -239,9 +239,9 @@ fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     largest <= maths::SMALL_ANGLE.to_bits()
 }
 
-/// The block whose elements the cache fetches next, counted from the one at hand.
+/// The cache fetches the block that is so many ahead.
 const AHEAD: usize = 2;
-/// The most tensors for which it does.
+/// The most tensors of an op that the cache fetches ahead.
 const FETCHED: usize = 4;
 
 /// Computes block by block. Loads, maths and stores are loops of their own: an operand may be a result, and a loop that
@@ -486,7 +486,7 @@ pub(crate) struct FormulaRun<'a, const T: usize> {
     pub(crate) sizes: [usize; T],
     /// Parameters.
     pub(crate) words: &'a ParamWords,
-    /// Where a random op draws from; its results are contiguous, so that the walk's order is that of the elements.
+    /// The source of a random op. Its results are contiguous, so that the walk goes in the order of the elements.
     pub(crate) rng: Philox,
 }
 

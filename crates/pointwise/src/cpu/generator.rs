@@ -148,7 +148,7 @@ pub(crate) unsafe fn run_generator(
     tasks(planes.div_ceil(together) as usize * in_a_plane, run);
 }
 
-/// What one task makes: rows of a plane, or where planes are small, several whole ones.
+/// The part of one task: rows of a plane, or several whole planes if they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tasks {
     planes: u32,

@@ -89,8 +89,8 @@ unsafe fn avx512<L: Loop>(of: L) {
 #[cfg(target_arch = "x86_64")]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The level at which loops run: the best that the processor has, or the one that `POINTWISE_CPU` names (`baseline`,
-/// `avx2`), if that is lower.
+/// Returns the level of loops: the processor's best, or the level that `POINTWISE_CPU` names (`baseline`, `avx2`) if that
+/// is lower.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn level() -> u8 {

@@ -72,7 +72,7 @@ impl Tensor {
 /// Returns the element type of a file's.
 ///
 /// # Errors
-/// One that ops do not take, such as F64.
+/// A type that ops do not take, such as F64.
 pub fn dtype(of_file: Dtype) -> Result<DType> {
     let name = of_file.to_string();
     DType::ALL.into_iter().find(|dtype| dtype.safetensors_name() == name).ok_or_else(|| {

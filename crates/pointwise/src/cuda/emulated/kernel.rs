@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 thread_local! {
     /// Run in place of the kernel of its name.
     static SUBSTITUTE: RefCell<Option<Kernel>> = const { RefCell::new(None) };
-    /// What the thread's next launches may write.
+    /// The memory that the thread's next launches may write.
     static RESULTS: RefCell<Option<Vec<Range<u64>>>> = const { RefCell::new(None) };
 }
 

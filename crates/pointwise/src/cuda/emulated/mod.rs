@@ -46,7 +46,7 @@ struct Emulated {
 
 thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(null_mut()) };
-    /// What [`code::EMULATOR`] stands for, of the thread's last call.
+    /// The fault behind [`code::EMULATOR`], of the thread's last call.
     static FAULT: RefCell<Option<Arc<dyn std::error::Error + Send + Sync>>> = const { RefCell::new(None) };
 }
 
