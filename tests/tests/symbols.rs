@@ -62,7 +62,7 @@ fn kernels_are_embedded_where_they_must_be() {
     }
 }
 
-/// Whether there are kernels to compare with; where there are none, says why.
+/// True if there are kernels to compare with. Without kernels it prints the reason.
 fn has_kernels() -> bool {
     if embedded().is_empty() {
         println!("nothing to compare with: this was built without GPU kernels ({})", embedded().note());

@@ -29,7 +29,7 @@ const WORKSPACES: [&str; 2] = ["", "gpu-kernels"];
 /// Name of the file with notices.
 pub(crate) const FILE: &str = "THIRD-PARTY-NOTICES";
 
-/// How files with a licence's text, or with a notice, begin.
+/// The starts of the names of files with a licence's text or a notice.
 const TEXTS: [&str; 5] = ["LICEN", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// The notice for the library that comes with the compiler and is linked into every program.

@@ -32,7 +32,7 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// A file on its way; gone unless it is kept.
 pub(crate) struct Draft {
     pub(crate) file: File,
-    /// Where it goes: a link is followed, so that it stays one.
+    /// The place that it goes to. A link is followed, so that it stays one.
     place: PathBuf,
     /// The file that is replaced.
     old: Option<Metadata>,
@@ -123,7 +123,7 @@ impl Draft {
     }
 }
 
-/// Whether a path can be a folder's only: it ends in `/` or `/.`, which its parts do not tell.
+/// True if a path can only be a folder's: it ends in `/` or `/.`, which its parts do not tell.
 fn names_a_folder(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.strip_suffix('.').unwrap_or(&text).ends_with(is_separator)

@@ -101,8 +101,8 @@ fn watch() {
     });
 }
 
-/// Whether the program was started with a signal ignored, as `nohup` does it: then it goes on, and its files with it. Where
-/// the system has no such list, none is.
+/// True if the program was started with a signal ignored, as `nohup` does it: then it goes on, and its files with it. False
+/// if the system has no such list.
 #[cfg(unix)]
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

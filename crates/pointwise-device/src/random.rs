@@ -73,8 +73,8 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 /// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
-/// As [`explicit_parallel`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V`
-/// with `MASK`.
+/// The contract of [`explicit_parallel`] holds; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and
+/// `mask + head` to `V` with `MASK`.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usize>(
     x: *const E,

@@ -88,7 +88,7 @@ pub const INTEGERS: &[i64] = &[
     65535,
 ];
 
-/// How many of [`INTEGERS`] come first in [`mixed`] i32 and i64, whatever the seed.
+/// So many of [`INTEGERS`] come first in [`mixed`] i32 and i64, whatever the seed.
 const EXTREMES: usize = 7;
 
 /// The special values of a type; none of bool.

@@ -88,7 +88,7 @@ fn gradients_are_slopes() {
     refused(SumAndProduct::def(), &["grad_b of sum_and_product", why]);
 }
 
-/// Where operand and noise cancel, the bound counts from their size.
+/// If operand and noise cancel, the bound counts from their size.
 #[op(floats, ulp = 8, grad_ulp = 8)]
 fn gumbel<T: Real>(x: T, bits: RandomWord) -> T {
     let u = T::uniform(bits).maximum(T::constant(1.0 / 33_554_432.0));

@@ -42,7 +42,7 @@ pub(crate) struct Array {
     /// None once it was given away.
     tensor: Mutex<Option<Tensor>>,
     element: Element,
-    /// Whether its memory is given away, to be written, too.
+    /// True if its memory is given away, also to be written.
     given: bool,
 }
 
@@ -172,7 +172,7 @@ unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// As [`delete_versioned`].
+/// [`delete_versioned`] for the older structure.
 unsafe extern "C" fn delete_unversioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {

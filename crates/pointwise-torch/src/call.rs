@@ -68,8 +68,8 @@ fn of_type(param: Number, name: &str, element: Element) -> Number {
     }
 }
 
-/// Where a random op draws from, of a tensor of two i64, seed and offset. On the CPU they are read; on a CUDA device the
-/// kernel reads them, so that a CUDA graph draws anew at each launch.
+/// Makes a random op's source from a tensor of two i64, seed and offset. On the CPU they are read now; on a CUDA device
+/// the kernel reads them, so that a CUDA graph draws anew at each launch.
 ///
 /// # Errors
 /// Another tensor.
@@ -370,10 +370,10 @@ pub(crate) unsafe fn view<'a>(
     unsafe { TensorView::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
 }
 
-/// As [`view`], to write.
+/// A view of torch's memory, to write.
 ///
 /// # Safety
-/// As [`view`]; what else there is of this memory is not read while the view is.
+/// The memory is a tensor's of these dimensions, and nothing else reads it while the view lives.
 pub(crate) unsafe fn view_mut<'a>(
     device: &Device,
     data: *mut u8,
@@ -413,7 +413,7 @@ fn current_stream(api: &Api, device: &Device, index: i32) -> Result<Stream, Stri
     unsafe { Stream::from_raw(device, stream) }.map_err(say)
 }
 
-/// Where a call runs: the device, which is the current one meanwhile, and torch's current stream.
+/// The stage of a call: the device, which is the current one meanwhile, and torch's current stream.
 pub(crate) struct Stage<'a> {
     /// The device.
     pub(crate) device: Device,

@@ -59,7 +59,7 @@ fn at(item: &Item, i: usize) -> *mut u8 {
     item.data.wrapping_offset(step * i as isize * item.size as isize)
 }
 
-/// Whether a row is one element after another, or has one alone.
+/// True if a row is one element after another, or has one alone.
 fn is_dense(item: &Item, count: usize) -> bool {
     !item.is_bool && (count == 1 || item.strides.first() == Some(&1))
 }
@@ -67,7 +67,7 @@ fn is_dense(item: &Item, count: usize) -> bool {
 /// Reads elements of a row, from `start`.
 ///
 /// # Safety
-/// They are bools or f64.
+/// The elements are bools or f64.
 unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
     // SAFETY: the caller's promise; an f64 need not be aligned.
     unsafe {
@@ -85,7 +85,7 @@ unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
 /// Writes elements of a row, from `start`.
 ///
 /// # Safety
-/// As [`load`].
+/// The elements are bools or f64.
 unsafe fn store(item: &Item, start: usize, from: &[f64]) {
     // SAFETY: the caller's promise; an f64 need not be aligned.
     unsafe {

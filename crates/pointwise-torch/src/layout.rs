@@ -7,7 +7,7 @@ pub(crate) struct Item {
     pub(crate) data: *mut u8,
     /// Bytes of an element.
     pub(crate) size: usize,
-    /// Whether it is a bool, whatever the call's element type.
+    /// True if it is a bool, whatever the call's element type.
     pub(crate) is_bool: bool,
     /// Steps in elements, one for each dimension of the call; 0 where it is broadcast.
     pub(crate) strides: Vec<i64>,

@@ -315,7 +315,7 @@ impl Override {
     /// Runs torch's kernel. C++ exceptions pass through.
     ///
     /// # Safety
-    /// As a boxed kernel is called; arguments are on the stack, and `keys` are theirs.
+    /// The arguments are on the stack as torch gives them to a boxed kernel, and `keys` are their dispatch keys.
     pub(crate) unsafe fn fall_back(&self, api: &'static Api, keys: u64, words: &mut [Word], count: usize) {
         let next = self.next.load(Ordering::Relaxed);
         let held = Held { over: self, api, words: words[..count].to_vec() };
@@ -452,12 +452,12 @@ fn category(element: Element) -> u8 {
     }
 }
 
-/// Whether an operand is a tensor of the call's, and no number.
+/// True if an operand is a tensor of the call's type, and no number.
 fn is_tensor(raw: &Raw<'_>, operand: &OperandSpec, element: Element, place: Place) -> bool {
     raw.element == if operand.is_bool { Element::Of(DType::Bool) } else { element } && raw.place == place
 }
 
-/// Whether a type has a whole number as it is. torch wraps one beyond an integer type, and rounds in its own way.
+/// True if a type has exactly this whole number. torch wraps a number beyond an integer type, and rounds in its own way.
 fn is_exact(number: Number, element: Element) -> bool {
     let Number::Int(value) = number else { return true };
     match element {
@@ -470,8 +470,8 @@ fn is_exact(number: Number, element: Element) -> bool {
     }
 }
 
-/// Whether a result's memory is for torch to judge: indices that may share an element, or an operand that overlaps it
-/// without being in its place. torch runs some of these calls, and refuses others in words of its own.
+/// True if torch must judge a result's memory: indices may share an element, or an operand overlaps it without being in
+/// its place. torch runs some of these calls, and refuses others in words of its own.
 fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
     let range = |raw: &Raw<'_>| {
         let bytes = layout::extent(raw.sizes, raw.strides).max(0) as usize * raw.element.size();

@@ -114,7 +114,7 @@ impl Rope {
     }
 }
 
-/// How a call rotates, in the words of Python's `rope`.
+/// The settings of a call, in the words of Python's `rope`.
 pub(crate) struct Settings {
     pub(crate) offset: i64,
     pub(crate) rotary_dim: Option<i64>,

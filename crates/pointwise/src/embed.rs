@@ -98,7 +98,7 @@ impl From<&PackedTarget> for Target {
 }
 
 impl Target {
-    /// Where an entry, which is at `index` of all, stands among this target's.
+    /// Returns the place of an entry, `index` of all, among this target's.
     fn place(&self, symbol: &str, index: usize) -> Option<usize> {
         self.names.map_or(Some(index), |names| names.lines().position(|name| name == symbol))
     }

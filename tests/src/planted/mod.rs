@@ -17,7 +17,7 @@ pub struct Planted {
     pub ptx: String,
 }
 
-/// How a line is changed; `None` where the rule has nothing to change.
+/// Changes a line; `None` if the rule has nothing to change.
 type Change = fn(&str) -> Option<String>;
 
 /// The rules, by name.

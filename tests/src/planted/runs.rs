@@ -35,7 +35,7 @@ fn tame(dtype: DType, n: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Where the elements of a call on one operand lie, and how it is launched.
+/// The place of a call's elements, for one operand, and its launch.
 #[derive(Clone, Copy)]
 struct Place {
     n: usize,

@@ -1,4 +1,4 @@
-//! What is refused, graphs, and sizes beyond 31 bits.
+//! Refused calls, graphs, and sizes beyond 31 bits.
 
 use libtest_mimic::Failed;
 use pointwise::rope::{

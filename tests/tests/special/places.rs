@@ -113,7 +113,7 @@ pub(crate) fn on_the_cpu() -> Outcome {
     Ok(())
 }
 
-/// What is no seed and offset, also where nothing is drawn.
+/// A tensor that is no seed and offset is an error, also if the call draws nothing.
 pub(crate) fn place_errors(device: &Device) -> Outcome {
     let x = Tensor::full(device, 1.0_f32, [4])?;
     let mut y = Tensor::full(device, 7.0_f32, [4])?;

@@ -30,7 +30,7 @@ pub struct Terms {
 /// The size of a value that may be the next whole number: more than an error of a few parts in 2^24 of it is 1.
 const JUMP: f64 = (1 << 24) as f64;
 
-/// How near to a jump an error may lead, as a part of the size.
+/// The distance of an error from a jump that counts as near, as a part of the size.
 const NEAR: f64 = 1.0 / (1 << 20) as f64;
 
 impl Terms {
@@ -67,7 +67,7 @@ impl Terms {
         Terms::step(y.value(), size, &[self, other])
     }
 
-    /// Whether a number of steps, `at`, may be the next whole one for all that is known of the value.
+    /// True if a number of steps, `at`, may be the next whole one, as far as the value is known.
     fn may_jump(self, at: f64, step: f64) -> bool {
         self.size > 0.0 && (at - at.round()).abs() <= NEAR * self.size / step.abs()
     }

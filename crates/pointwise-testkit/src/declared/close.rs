@@ -19,7 +19,7 @@ pub(super) struct Bound {
 const FAR: std::ops::RangeInclusive<f64> = 1.0 / 18_446_744_073_709_551_616.0..=18_446_744_073_709_551_616.0;
 
 impl Bound {
-    /// Whether an exact result alone vouches for one: it is within the bound, or the same strange value.
+    /// True if a result is right by the exact one alone: within the bound, or the same strange value.
     pub(super) fn holds(self, got: f64, exact: f64) -> bool {
         let Bound { dtype, .. } = self;
         if !dtype.is_float() {
@@ -40,10 +40,10 @@ impl Bound {
         f64::from(self.accuracy.bound(self.dtype)) * ulp_at(self.dtype, exact) * (1.0 + 1e-3)
     }
 
-    /// What is wrong with a result that does not [hold](Bound::holds), if anything, of operands `x`.
+    /// Returns the fault of a result that does not [hold](Bound::holds), if it has one. `x` are the operands.
     ///
-    /// Where terms cancel, the bound counts from their size. Where a step leaves the range of f32 since operands are huge
-    /// or tiny, nothing is asked.
+    /// If terms cancel, the bound counts from their size. If a step leaves the range of f32 because operands are huge or
+    /// tiny, every result is right.
     pub(super) fn wrong(self, got: f64, exact: f64, terms: Option<Terms>, x: &[f64]) -> Option<String> {
         let terms = terms.unwrap_or(Terms::exact(exact));
         if !self.dtype.is_float() {

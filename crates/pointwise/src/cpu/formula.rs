@@ -33,7 +33,7 @@ pub type FormulaFn = unsafe fn(&[Source], &[Target], usize, &ParamWords, &Draw);
 /// The formula `O` on elements `E`, with results `F`.
 ///
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
@@ -53,7 +53,7 @@ pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
 /// Runs the op `O` on elements `E`: as a bit operation if it only changes signs, else by its formula.
 ///
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 pub unsafe fn op<E, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
@@ -103,7 +103,7 @@ struct Run<'a, E, F, O, const N: usize, const R: usize> {
 }
 
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 impl<E, F, O, const N: usize, const R: usize> Loop for Run<'_, E, F, O, N, R>
 where
     E: Element,
@@ -158,7 +158,7 @@ fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Ta
 /// The one result in one loop; the second operand may be uniform.
 ///
 /// # Safety
-/// As [`FormulaFn`]; the other operands and the result [`lie_apart`].
+/// The contract of [`FormulaFn`] holds; the other operands and the result [`lie_apart`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
@@ -248,7 +248,7 @@ const FETCHED: usize = 4;
 /// reads and writes it at once would not be vectorised.
 ///
 /// # Safety
-/// As [`FormulaFn`]; the processor has `LEVEL`.
+/// The contract of [`FormulaFn`] holds; the processor has `LEVEL`.
 #[inline(always)]
 unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     operands: &[Source],
@@ -292,7 +292,7 @@ unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
 /// Fills the buffers of uniform operands.
 ///
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 #[inline(always)]
 unsafe fn spread<E: Element, O: OpData, const N: usize>(
     operands: &[Source; N],
@@ -342,7 +342,7 @@ fn fetch<E: Element, F: Element, O: OpData, const N: usize, const R: usize>(
 /// Loads `len` elements from `start` on, of all operands that are not uniform.
 ///
 /// # Safety
-/// As [`FormulaFn`], of `start + len` elements; the processor has `LEVEL`.
+/// The contract of [`FormulaFn`] holds for `start + len` elements; the processor has `LEVEL`.
 #[inline(always)]
 unsafe fn load<E: Element, O: OpData, const N: usize, const LEVEL: u8>(
     operands: &[Source; N],
@@ -446,7 +446,7 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
 /// Stores `len` elements from `start` on, of all results.
 ///
 /// # Safety
-/// As [`FormulaFn`], of `start + len` elements, which the buffers have; the processor has `LEVEL`.
+/// The contract of [`FormulaFn`] holds for `start + len` elements, which the buffers have; the processor has `LEVEL`.
 #[inline(always)]
 unsafe fn store<F: Element, O: OpData, const R: usize, const LEVEL: u8>(
     results: &[Target; R],

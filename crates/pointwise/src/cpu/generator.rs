@@ -21,7 +21,7 @@ const BLOCK: usize = 256;
 /// The op `O` in elements `E`.
 ///
 /// # Safety
-/// As [`GeneratorFn`].
+/// The contract of [`GeneratorFn`] holds.
 pub unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
 where
     E: Element<Compute: Word>,
@@ -44,7 +44,7 @@ struct Run<E, O> {
 }
 
 /// # Safety
-/// As [`GeneratorFn`].
+/// The contract of [`GeneratorFn`] holds.
 impl<E, O> Loop for Run<E, O>
 where
     E: Element<Compute: Word>,

@@ -61,7 +61,7 @@ mod f16c {
     /// Sixteen values.
     ///
     /// # Safety
-    /// Valid; the processor has `LEVEL`.
+    /// Valid for sixteen values; the processor has `LEVEL`.
     #[inline(always)]
     unsafe fn widen<const LEVEL: u8>(x: *const u16, values: *mut f32) {
         // SAFETY: the caller's contract.
@@ -79,7 +79,7 @@ mod f16c {
     /// Sixteen values, rounded.
     ///
     /// # Safety
-    /// As [`widen`].
+    /// Valid for sixteen values; the processor has `LEVEL`.
     #[inline(always)]
     unsafe fn narrow<const LEVEL: u8>(values: *const f32, y: *mut u16) {
         // SAFETY: the caller's contract.
@@ -120,7 +120,7 @@ mod f16c {
     }
 
     /// # Safety
-    /// As [`load`].
+    /// Valid for `n` elements; the processor has `LEVEL`.
     #[inline(always)]
     pub(super) unsafe fn store<const LEVEL: u8>(values: *const f32, y: *mut u16, n: usize) {
         let whole = n - n % LANES;

@@ -40,7 +40,7 @@ pub(super) struct Capture {
     /// Behind the stream's work from before.
     pub(super) before: Arc<RawEvent>,
     pub(super) uses: Arc<GraphUse>,
-    /// Whether it was begun on another stream, which this one has waited for.
+    /// True if it was begun on another stream, which this one has waited for.
     pub(super) joined: bool,
     /// Only its calls are recorded.
     pub(super) thread: ThreadId,

@@ -20,7 +20,7 @@ pub(super) struct Dropped {
 }
 
 impl Context {
-    /// Whether the device's own stream is being captured, by this crate or by others.
+    /// True if the device's own stream is being captured, by this crate or by others.
     ///
     /// # Errors
     /// The driver's.

@@ -117,7 +117,7 @@ impl RawStream {
         Reading(self.capture.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`RawStream::read`], to begin or end one, when no work is being queued.
+    /// [`RawStream::read`], to begin or end a capture: waits until no work is being queued.
     ///
     /// # Errors
     /// [`ErrorKind::StreamCaptured`] while another thread captures the stream.
@@ -130,8 +130,8 @@ impl RawStream {
         }
     }
 
-    /// Whether all work queued here is done, and none is being queued. `false` where that cannot be asked now: during a
-    /// capture, or if the driver fails.
+    /// True if all work queued here is done, and none is being queued. False during a capture, when the driver cannot be
+    /// asked, and if the driver fails.
     pub(super) fn is_idle(&self, context: &'static Context) -> bool {
         let capture = match self.capture.try_write() {
             Ok(capture) => capture,
@@ -147,7 +147,7 @@ impl RawStream {
         unsafe { call!(context.api, cuStreamQuery(self.raw)) }.is_ok()
     }
 
-    /// Whether the stream is being captured, be it that the capture is spoiled already.
+    /// True if the stream is being captured, also if the capture is spoiled already.
     ///
     /// # Errors
     /// The driver's.

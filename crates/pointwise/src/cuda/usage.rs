@@ -9,7 +9,7 @@ use super::memory::Block;
 use super::stream::{Held, RawStream};
 use crate::error::Result;
 
-/// Where a block of memory was used, other than on its device's own stream outside of captures.
+/// The places where a block of memory was used, without its device's own stream outside of captures.
 #[derive(Default)]
 pub(crate) struct Usage {
     /// The first such place: all there is, of most tensors.
@@ -42,8 +42,8 @@ impl Place {
     }
 }
 
-/// Whether a list of so many streams is looked through for those whose work is done, before one more comes to it: each
-/// time that it has doubled, so that a call costs the same however many streams there have been.
+/// True if a list of so many streams should forget those whose work is done, before it gets one more. It does so each time
+/// that it has doubled: a call then costs the same, however many streams there have been.
 pub(super) fn is_time_to_forget(known: usize) -> bool {
     known >= 8 && known.is_power_of_two()
 }

@@ -153,7 +153,7 @@ pub(super) unsafe extern "C" fn launch_early(
 }
 
 /// # Safety
-/// As the driver's launch: `params` has a pointer for each of the kernel's parameters.
+/// `params` has a pointer for each of the kernel's parameters, to a value of its type.
 unsafe fn queue(
     function: Handle,
     grid: [u32; 3],
