@@ -205,7 +205,7 @@ fn operands_parameters_and_results_of_every_kind() {
 fn a_mask_may_be_broadcast() {
     let cpu = Device::cpu();
     let (rows, columns) = (4, 4000);
-    let masks = |i: usize, j: usize| [true, i % 2 == 0, j % 3 == 0, (i + j) % 3 == 0, false];
+    let masks = |i: usize, j: usize| [true, i.is_multiple_of(2), j.is_multiple_of(3), (i + j).is_multiple_of(3), false];
     for (kind, shape) in [[1, 1], [rows, 1], [1, columns], [rows, columns], [1, 1]].into_iter().enumerate() {
         let mask: Vec<bool> = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| masks(i, j)[kind])).collect();
         let mask = Tensor::from_slice(&cpu, &mask, shape).unwrap();
