@@ -68,7 +68,7 @@ impl Target {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fuzz", about = "Runs the project's fuzzers; exit code 1 on findings")]
 struct Arguments {
-    /// What to fuzz; all targets in turn if there is none
+    /// The target to fuzz; without one, all in turn
     target: Option<Target>,
     /// How long each target runs
     #[arg(long, default_value_t = 30)]

@@ -60,23 +60,19 @@ def _plain(name):
     return name.removeprefix("aten::").partition(".")[0].removesuffix("_")
 
 
-def _switch(enabled):
-    """Turns the kernels of the chosen ops on or off. Returns all names with their kernels' numbers."""
-    return _native.override(_register.torch_path(), _dense("CPU"), _dense("CUDA"), _keys, enabled)
-
-
 def _register_all():
     global _COVERED
-    there = [(name, number) for name, number in _switch(False) if _is_op(name)]
+    torch_path = _register.torch_path()
+    found = _native.override_find(torch_path, _dense("CPU"), _dense("CUDA"), _keys)
+    there = [(name, number) for name, number in found if _is_op(name)]
     lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)
-    _native.implement(_register.torch_path(), "aten", lines)
+    _native.implement(torch_path, "aten", lines)
     _COVERED = tuple(sorted(f"aten::{name}" for name, _ in there))
 
 
 def _cover(names):
     global _CHOSEN
     _native.override_choose([name.removeprefix("aten::") for name in names])
-    _switch(bool(names))
     _CHOSEN = tuple(names)
 
 

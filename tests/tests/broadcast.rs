@@ -137,7 +137,7 @@ fn plans_of_tables() {
     assert_eq!(plan(DType::F8E4M3, large, Strategy::RegisterCopy).strategy, Strategy::RegisterCopy);
     assert_eq!(plan(DType::F8E5M2, &[64], table).strategy, table);
     assert!(plan(DType::BF16, &[64], table).replaced.is_some());
-    // Of a gated op the operands lie in rows, of other ops where they say so; a number is no element of a table.
+    // A gated op's operands lie in rows, other ops' where they say so; a number is no element of a table.
     let x = zeros(DType::F8E5M2, &[4, 64]);
     let y = zeros(DType::F8E5M2, &[4, 32]);
     let rows = kernels::silu_and_mul().strategy(table).plan(&x, &y).unwrap();

@@ -1,6 +1,6 @@
 //! `docs/ops.md` is generated from the op tables: this test fails if it is not current, and writes it with
 //! `POINTWISE_BLESS=1`. A second test checks that the package in the README and in `docs/your-own-op.md` is
-//! that of the example.
+//! the example's.
 
 use std::fmt::Write as _;
 use std::path::Path;

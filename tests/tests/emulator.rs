@@ -1,4 +1,4 @@
-//! What the emulator says of wrong kernels and wrong settings, as the errors of the calls that meet them.
+//! The emulator's errors for wrong kernels and wrong settings, from the calls that meet them.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{Device, ErrorKind, Strategy, Tensor, kernels};

@@ -1,4 +1,4 @@
-//! What the calls refuse, and what they say.
+//! Calls that are refused, and their messages.
 
 use pointwise::{DType, Device, ErrorKind, Number, Philox, Strategy, Tensor, bf16, f16, kernels, ops};
 
@@ -183,7 +183,7 @@ fn parameters_that_are_to_be_whole_numbers() {
     assert_eq!(ops::round_decimals(&tensor(), 2.0).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 }
 
-/// Where the result of integers is they themselves, parameters may be what integers cannot hold.
+/// If integers stay as they are, parameters may be numbers that integers cannot hold.
 #[test]
 fn parameters_that_integers_do_not_take_part_with() {
     let bytes = Tensor::from_slice(&Device::cpu(), &[0_u8, 7, 255], [3]).unwrap();

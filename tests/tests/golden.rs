@@ -1,8 +1,8 @@
 //! The golden files, PyTorch's results, against the public functions, on the devices of `tests::cases`: a GPU, or the CPU
 //! and the emulator. `POINTWISE_GOLDEN` names a folder with other files than those compiled in.
 //!
-//! An op that is exact must give PyTorch's bits (all NaN are one). Of another op, of a gradient, and of what is in
-//! `BY_F64`, each element must be PyTorch's, or within the op's bound of the f64 result, or as near to it as PyTorch's.
+//! An exact op must give PyTorch's bits (all NaN are one). For other ops, gradients and the ops of `BY_F64`, each element
+//! must be PyTorch's, or within the op's bound of the f64 result, or as near to it as PyTorch's.
 
 use libtest_mimic::{Arguments, Failed};
 use pointwise::{
@@ -17,7 +17,7 @@ use pointwise_testkit::{judge, with_element};
 use tests::cases::Cases;
 use tests::golden::{self, Case, Data, Input};
 
-/// Exact ops of which PyTorch rounds more often than once, by the start of the case's name.
+/// Exact ops that PyTorch rounds more often than once, by the start of the case's name.
 const BY_F64: &[&str] = &[
     // The quotient to the element type, before it is cut.
     "div_trunc/f16",
@@ -51,7 +51,7 @@ const CUDA_ALONE: &[&str] = &[
     "hardtanh_backward",
 ];
 
-/// Of gradients: their formulas round at each step, and PyTorch's have other steps.
+/// The bound of gradients: their formulas round at each step, and PyTorch's have other steps.
 const STEPS: Accuracy = Accuracy::Ulp(3.0);
 
 fn main() {
@@ -121,7 +121,7 @@ fn check(device: &Device, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-/// What the derivatives of a case are multiplied with, by magnitude: the gradient, and of a gated op the other half.
+/// Returns the magnitudes of the factors of a case's derivatives: the gradient, and for a gated op the other half.
 fn factors(case: &Case, n: usize) -> Result<Vec<f64>, String> {
     let wide = |input: &Input| match input {
         Input::Tensor(data) => Ok(data.bytes.chunks_exact(data.dtype.size()).map(|x| value(data.dtype, x)).collect()),

@@ -72,7 +72,7 @@ fn gradients_of_several_operands_keep_their_bounds() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Where a gradient belongs: ops whose results are as smooth as their operands.
+/// True if an op should have a gradient: its results are as smooth as its operands.
 fn is_differentiable(info: &OpInfo) -> bool {
     info.result == ResultType::Same && info.supports(DType::F32)
 }
@@ -88,7 +88,7 @@ fn every_differentiable_op_has_a_gradient() {
     for info in &unary {
         let name = format!("{}_backward", info.name);
         let backward = BACKWARD.iter().find(|def| def.info.name == name).unwrap_or_else(|| panic!("{name}"));
-        // Those that do not depend on a parameter have none.
+        // A gradient that does not depend on the parameters has none.
         assert!(backward.info.params.is_empty() || backward.info.params == info.params, "{name}");
         assert_eq!(backward.info.types, TYPES);
     }
@@ -111,7 +111,7 @@ fn every_differentiable_op_has_a_gradient() {
     assert_eq!(GRADIENTS.len(), several.len());
 }
 
-/// Points of which none is at a kink of any op, nor within a step of one.
+/// Points that are not at a kink of any op, nor within a step of one.
 const POINTS: [f64; 12] = [0.312, 0.871, 1.377, 2.183, 2.719, 4.41, -0.287, -0.913, -1.279, -2.227, -2.871, -5.13];
 
 const GRAD: f64 = 1.7;
@@ -123,7 +123,7 @@ fn close(a: f64, b: f64) -> bool {
 /// The derivative by central differences.
 fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
     let h = 1e-5;
-    // Of fourth order.
+    // A difference of fourth order.
     (8.0 * (f(x + h) - f(x - h)) - (f(x + 2.0 * h) - f(x - 2.0 * h))) / (12.0 * h)
 }
 
@@ -201,7 +201,7 @@ fn unary(name: &str, params: &[f64], grad: f32, x: f32) -> f32 {
     def.binary_with(&set).run(&of(grad), &of(x)).unwrap().to_vec::<f32>().unwrap()[0]
 }
 
-/// What PyTorch's backward kernels give where a derivative does not exist, and for NaN.
+/// The results of PyTorch's backward kernels where a derivative does not exist, and for NaN.
 #[test]
 fn kinks_are_those_of_pytorch() {
     let nan = f32::NAN;
@@ -302,7 +302,7 @@ fn kinks_of_several_operands_are_those_of_pytorch() {
     assert!(prelu.1[3].is_nan());
 }
 
-/// Which operand PyTorch's autograd gives the gradient of `clamp(x, min, max)`: x, l (min), h (max) or none. Rows by
+/// The operand that gets the gradient of `clamp(x, min, max)` from PyTorch's autograd: x, l (min), h (max) or none. Rows by
 /// min, groups by max, letters by x: -inf, -1, 0, 2, inf, NaN.
 const CLAMP: &str = "
     xhhhh- xxhhh- xxxhh- xxxxh- xxxxx- ------
@@ -342,8 +342,8 @@ fn bounds_get_the_gradients_of_pytorch() {
     }
 }
 
-/// Which operand PyTorch's autograd gives the gradient of `clamp` with one bound: x, b (the bound) or none. Rows by the
-/// bound, letters by x, both as in [`CLAMP`]; `clamp(x, min)` first, then `clamp(x, max=max)`.
+/// The operand that gets the gradient of `clamp` with one bound from PyTorch's autograd: x, b (the bound) or none. Rows by
+/// the bound, letters by x, both as in [`CLAMP`]; `clamp(x, min)` first, then `clamp(x, max=max)`.
 const CLAMP_ONE: [&str; 2] = ["xxxxx- bxxxx- bbxxx- bbbxx- bbbbx- ------", "xbbbb- xxbbb- xxxbb- xxxxb- xxxxx- ------"];
 
 #[test]
@@ -383,7 +383,7 @@ fn gradients_have_the_broadcast_shape() {
     assert_eq!((&**grad_a.shape(), &**grad_b.shape()), (&[2, 3][..], &[2, 3][..]));
     assert_eq!(grad_a.to_vec::<f32>().unwrap(), [10.0, 40.0, 90.0, 40.0, 100.0, 180.0]);
     assert_eq!(grad_b.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 8.0, 10.0, 12.0]);
-    // A channel's weight; the shape of its gradient is that of x.
+    // A channel's weight; its gradient has the shape of x.
     let x = Tensor::from_slice(&device, &[-1.0_f32, -2.0, -3.0, 4.0, 5.0, -6.0], [1, 2, 3]).unwrap();
     let weight = Tensor::from_slice(&device, &[0.5_f32, 0.25], [2]).unwrap();
     let grad = Tensor::full(&device, 1.0_f32, [1, 2, 3]).unwrap();

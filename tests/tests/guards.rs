@@ -1,4 +1,4 @@
-//! Random calls: op, element type, size, offsets and parameters. Each result is that of a call on its element alone,
+//! Random calls: op, element type, size, offsets and parameters. Each result equals a call's on its element alone,
 //! and nothing around the output changes. On the devices of `Device::for_tests`.
 
 use pointwise::{DType, Device, Number, Strategy, Tensor, info::ParamInfo, kernel::UnaryKernel};
@@ -21,7 +21,7 @@ struct Call {
     y_at: usize,
     params: [Option<i8>; 4],
     seed: u64,
-    /// Elements of which a call of their own is made on a GPU, where each costs a launch and copies. On the CPU: all.
+    /// Elements that get a call of their own on a GPU: each costs a launch and copies. On the CPU all get one.
     singles: [Index; 8],
 }
 

@@ -111,7 +111,7 @@ impl Call {
         failed.map(|(name, report)| format!("{name} {}: {report}", self.dtype)).collect()
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     fn len(&self) -> usize {
         self.results[0].len() / self.dtype.size()
     }
@@ -138,7 +138,7 @@ impl Call {
         self.operands.iter().map(value).collect()
     }
 
-    /// How many elements of result `k` are beyond the bound.
+    /// Returns the number of elements of result `k` beyond the bound.
     fn beyond(&self, k: usize) -> pointwise::Result<usize> {
         let mut beyond = 0;
         for i in 0..self.len() {

@@ -14,7 +14,7 @@ use tests::planted::{self, Planted, runs};
 struct Kernel {
     symbol: &'static str,
     runs: Vec<runs::Run>,
-    /// What the calls leave in memory, without a fault.
+    /// The memory after the calls without a fault.
     right: OnceLock<Vec<Vec<u8>>>,
 }
 
@@ -150,7 +150,7 @@ fn kernels() -> Vec<Kernel> {
 }
 
 impl Kernel {
-    /// What the calls leave in memory, without a fault.
+    /// Returns the memory after the calls without a fault.
     fn right(&self) -> Result<&[Vec<u8>], Failed> {
         if let Some(right) = self.right.get() {
             return Ok(right);

@@ -1,4 +1,4 @@
-//! The types in which operands meet, and the values that come out: PyTorch's.
+//! PyTorch's promotion: the common types of operands, and the values.
 
 use pointwise::{
     DType, Device, ErrorKind, Number, Operand, Tensor, TensorView, bf16, f16, info::MASKED_FILL, kernel::result_type,
@@ -123,7 +123,7 @@ fn values_of_mixed_types() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 1.25, 1001.0]);
     assert_eq!(ops::add(&ints, 0.5).unwrap().to_vec::<f32>().unwrap(), [1.5, -1.5, 3.5]);
     assert_eq!(ops::sub(&of(&[200_u8, 1]), &of(&[-100_i8, 1])).unwrap().to_vec::<i16>().unwrap(), [300, 0]);
-    // Division by zero is that of floats.
+    // Division by zero is as in floats.
     let y = ops::div(&of(&[7, -1, 0]), &of(&[2, 0, 0])).unwrap().to_vec::<f32>().unwrap();
     assert!(y[0] == 3.5 && y[1] == f32::NEG_INFINITY && y[2].is_nan());
     assert_eq!(ops::div(&of(&[true, false]), 2).unwrap().to_vec::<f32>().unwrap(), [0.5, 0.0]);
@@ -142,7 +142,7 @@ fn values_of_mixed_types() {
     assert_eq!((y.shape().to_vec(), y.to_vec::<f32>().unwrap()), (vec![2, 3], vec![0.5, 1.0, 2.0, 1.0, 2.0, 4.0]));
     let y = ops::mul(column.view().expand([2, 3]).unwrap(), &of(&[0.5_f32, 1.0, 2.0])).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [0.5, 1.0, 2.0, 1.0, 2.0, 4.0]);
-    // Of its repeated elements the result has as many as it, though one is converted.
+    // The operand repeats one element. One is converted, and the result has all.
     let y = ops::mul(of(&[3_u8]).view().expand([2, 2]).unwrap(), &of(&[0.5_f32])).unwrap();
     assert_eq!((y.shape().to_vec(), y.to_vec::<f32>().unwrap()), (vec![2, 2], vec![1.5; 4]));
 }
@@ -157,7 +157,7 @@ fn float_functions_of_integers() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [0.5, 0.25]);
     let mut wrong = zeros(DType::I16, &[2]);
     assert!(ops::reciprocal_into(&of(&[2_i16, 4]), &mut wrong).unwrap_err().is_dtype());
-    // The names are those of PyTorch's float functions; activations take floats.
+    // The names of PyTorch's float functions; activations take floats.
     let floats = "exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh div";
     let marked: Vec<&str> = pointwise::info::UNARY
         .iter()
@@ -317,7 +317,7 @@ fn fill_values() {
     }
     assert_eq!(fill(&of(&[1_i8, 2]), Number::Float(-1.7)).unwrap().to_vec::<i8>().unwrap(), [-1, 2]);
     assert!(fill(&of(&[1_i8, 2]), Number::Int(200)).is_err());
-    // As in PyTorch, a float counts before it is cut.
+    // A float counts before it is cut, as in PyTorch.
     for bad in [-0.5, -1e-300, 255.5] {
         assert!(fill(&bytes, Number::Float(bad)).is_err(), "{bad}");
     }
@@ -350,7 +350,7 @@ fn a_plan_of_mixed_types_is_that_of_the_common_one() {
     assert!(kernels::exp().plan(&ints, &zeros(DType::F32, &[4, 64])).is_ok());
 }
 
-/// What stands for a converted operand in a plan is in no tensor's way, however long it is.
+/// The stand-in for a converted operand in a plan overlaps with no tensor, however long it is.
 #[test]
 fn a_plan_of_mixed_types_overlaps_with_nothing() {
     let at = |address: u64, dtype| {

@@ -1,4 +1,4 @@
-//! What rows say of their formulas, against the formulas.
+//! Compares the properties of rows with their formulas.
 
 use pointwise::{
     DType, Number,
@@ -15,7 +15,7 @@ fn infos() -> impl Iterator<Item = &'static OpInfo> {
     tests::all().map(|def| &def.info)
 }
 
-/// Every sine or cosine of the family is that of the last operand.
+/// Every sine or cosine of the family is of the last operand.
 #[test]
 fn rows_of_a_sine_or_cosine_say_so() {
     for info in infos() {

@@ -69,7 +69,7 @@ fn remainders_by_a_number() {
 /// An integer becomes an f32 by one rounding, also where f64 cannot hold it.
 #[test]
 fn large_integers_are_rounded_once() {
-    // Just above the middle of two neighbours in f32; in f64 it is the middle, from which it would go down.
+    // Just above the middle of two neighbours in f32. In f64 it is the middle, and would be rounded down.
     let number = (1_i64 << 60) + (1 << 36) + 1;
     assert_ne!(number as f32, number as f64 as f32, "the number tells nothing");
     let zero = Tensor::zeros(&CPU, DType::F32, [1]).unwrap();
@@ -126,7 +126,7 @@ fn alpha_is_of_the_category_of_the_result() {
     // The result decides, not each operand.
     assert_eq!(kernels::add(2.5).run(&ints, &floats).unwrap().to_vec::<f32>().unwrap(), [6.25, 3.0]);
     assert_eq!(kernels::add(2.5).run(&ints, 1.5).unwrap().to_vec::<f32>().unwrap(), [8.75, 1.75]);
-    // Of bool any integer but 0 is true.
+    // As a bool, any integer but 0 is true.
     for (alpha, sum) in [(Number::Int(2), [true, true]), (Number::Int(0), [true, false]), (true.into(), [true, true])] {
         let y = kernels::add(alpha).run(&bools, &Tensor::full(&CPU, true, [2]).unwrap()).unwrap();
         assert_eq!(y.to_vec::<bool>().unwrap(), sum, "{alpha}");

@@ -14,7 +14,7 @@ fn entries() -> impl Iterator<Item = (&'static OpDef, DType, Class, &'static Ent
     each.map(|(def, dtype, class)| (def, dtype, class, def.entry(dtype, class).expect("a kernel")))
 }
 
-/// The symbols of all of them, of tables of codes, too; those of `where` are of element widths, each counted once.
+/// Returns the symbols of all ops, with the tables of codes. `where` has symbols by element width; each counts once.
 fn symbols() -> Vec<String> {
     let is_width = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     let own = entries().filter(|(def, dtype, ..)| def.info.name != "where" || is_width(*dtype));
@@ -62,7 +62,7 @@ fn kernels_are_embedded_where_they_must_be() {
     }
 }
 
-/// Whether there are kernels to compare with; where there are none, says why.
+/// True if there are kernels to compare with. Without kernels it prints the reason.
 fn has_kernels() -> bool {
     if embedded().is_empty() {
         println!("nothing to compare with: this was built without GPU kernels ({})", embedded().note());
@@ -87,7 +87,7 @@ fn embedded_kernels_are_those_asked_for() {
     for symbol in &asked {
         assert!(embedded().contains(symbol), "{symbol} is not embedded");
     }
-    // A symbol starts with the kind of its table. Those that look pairs up are of no op.
+    // A symbol starts with the kind of its table. Symbols that look pairs up belong to no op.
     let kinds = ["unary_", "binary_", "ternary_", "select_", "gradients_"];
     let of_tables = embedded().entries().filter(|symbol| kinds.iter().any(|kind| symbol.starts_with(kind)));
     let of_tables = of_tables.filter(|symbol| !pointwise_core::launch::LOOKUPS.contains(symbol));

@@ -1,4 +1,4 @@
-//! `cargo xtask licences`: which licences third-party code has, and the notices that go with programs that contain it.
+//! `cargo xtask licences`: checks the licences of third-party code, and makes the notices for programs that contain it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use spdx::{Expression, LicenseReq, ParseMode};
 
 use crate::shell::{cargo, output, root};
 
-/// The licences that a dependency may have. None of them asks for more than a notice.
+/// The licences that a dependency may have. Each asks for a notice at most.
 const ALLOWED: [&str; 9] = [
     "MIT",
     "Apache-2.0",
@@ -29,17 +29,17 @@ const WORKSPACES: [&str; 2] = ["", "gpu-kernels"];
 /// Name of the file with notices.
 pub(crate) const FILE: &str = "THIRD-PARTY-NOTICES";
 
-/// How files with a licence's text, or with a notice, begin.
+/// The starts of the names of files with a licence's text or a notice.
 const TEXTS: [&str; 5] = ["LICEN", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
-/// What is linked into every program, and comes with the compiler instead of a package.
+/// The notice for the library that comes with the compiler and is linked into every program.
 const STANDARD_LIBRARY: &str = "\
 Rust's standard library, MIT OR Apache-2.0
     Copyright (c) The Rust Project Contributors, https://github.com/rust-lang/rust
     Its own notices are in the toolchain's share/doc/rust/COPYRIGHT-library.html.
 ";
 
-/// What `cargo metadata` says of a workspace.
+/// The output of `cargo metadata` for a workspace.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -88,7 +88,7 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
-/// Checks every dependency of every workspace, those of other systems and of tests too.
+/// Checks every dependency of every workspace, also for other systems and for tests.
 pub(crate) fn check() -> Result<()> {
     let mut packages = BTreeMap::new();
     for folder in WORKSPACES {
@@ -111,7 +111,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Whether an SPDX expression is satisfied by the licences of the list.
+/// True if an SPDX expression is satisfied by the licences of the list.
 fn is_allowed(expression: Option<&str>) -> Result<bool> {
     let Some(expression) = expression else {
         return Ok(false);

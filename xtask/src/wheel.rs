@@ -16,8 +16,8 @@ const LARGEST: u64 = 12_000_000;
 /// Seconds of the processor that `import pointwise` takes at most, without torch.
 const LONGEST_IMPORT: f64 = 0.05;
 
-/// Builds the wheel, installs it where nothing but NumPy and pytest is, and runs the tests; with `torch`, those of PyTorch
-/// in an environment of their own, too.
+/// Builds the wheel, installs it where nothing but NumPy and pytest is, and runs the tests; with `torch`, also the tests of
+/// PyTorch in another environment.
 pub(crate) fn run(torch: bool) -> Result<()> {
     let start = Instant::now();
     let wheel = build()?;
@@ -159,7 +159,7 @@ impl Environment {
         run_command(self.python().arg(root().join("python/tools/stubs.py")).arg(site.trim()))
     }
 
-    /// That the licences came with the package, with what they are to say.
+    /// Checks that the licences came with the package.
     fn has_licences(&self) -> Result<()> {
         const CODE: &str = "import importlib.metadata as m\n\
             texts = {f.name: f.read_text() for f in m.files('pointwise') if '.dist-info/licenses' in str(f.parent)}\n\
@@ -168,8 +168,8 @@ impl Environment {
         run_command(self.python().args(["-c", CODE]))
     }
 
-    /// How long the import takes: the shortest of several, in time of the processor, as other work on the machine adds to
-    /// all others.
+    /// Returns the time of an import: the shortest of several, in seconds of the processor. Other work on the machine makes
+    /// the others longer.
     fn import_seconds(&self) -> Result<f64> {
         const CODE: &str = "import time; t = time.process_time(); import pointwise; print(time.process_time() - t)";
         let mut shortest = f64::INFINITY;

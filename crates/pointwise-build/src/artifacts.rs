@@ -1,4 +1,4 @@
-//! What a kernel crate was compiled to, and the files by which it is embedded.
+//! The results of compiling a kernel crate, and the files that embed them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ pub const GENERATED: &str = "pointwise_kernels.rs";
 /// The entries, sorted, one a line: the name and the word of its row.
 const SYMBOLS: &str = "pointwise_kernels.txt";
 
-/// What a kernel crate was compiled to.
+/// The results of compiling a kernel crate.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Artifacts {
@@ -29,7 +29,7 @@ pub struct Artifacts {
     pub note: String,
     /// The files it was compiled from: those whose change asks for another build.
     pub inputs: BTreeSet<PathBuf>,
-    /// What cargo and the compiler wrote: their warnings.
+    /// The text that cargo and the compiler wrote: their warnings.
     pub log: String,
     /// One for each compute capability, the oldest first. All have entries of the same names.
     pub targets: Vec<TargetArtifacts>,
@@ -52,7 +52,7 @@ pub struct TargetArtifacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryModule {
-    /// The compute capability that it was compiled for: that of the target, or of the older one that has it the same.
+    /// The compute capability that it was compiled for: the target's, or an older one's if its code is the same.
     pub sm: Sm,
     /// The word of the row that it was made of; `None` for an entry that no table's macro made.
     pub row: Option<u64>,
@@ -239,7 +239,7 @@ fn line(sm: Sm, (major, minor): (u32, u32), names: &str, bytes: &str, groups: &[
     format!("        ({}, ({major}, {minor}), {names}, {bytes}, &[{}]),\n", sm.0, groups.join(", "))
 }
 
-/// Where the data of the expression are.
+/// The place of an expression's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In files beside that with the expression, which `pointwise::include_kernels!` includes. `pointwise_files` is a name
@@ -290,7 +290,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fs::write(path, bytes).map_err(Error::io("cannot write", path))
 }
 
-/// Whether a file has another content.
+/// True if a file has another content.
 pub(crate) fn differs(path: &Path, bytes: &[u8]) -> bool {
     fs::read(path).map_or(true, |old| old != bytes)
 }

@@ -32,11 +32,11 @@ pub(crate) struct Job<'a> {
     pub(crate) target_dir: &'a Path,
     /// Features of the kernel crate.
     pub(crate) features: &'a [String],
-    /// What it is compiled with, if a builder wrote it.
+    /// Its variable and cfgs, if a builder wrote the crate.
     pub(crate) generated: Option<&'a Generated>,
 }
 
-/// What a crate that a builder wrote is compiled with.
+/// The environment variable and the cfgs for a crate that a builder wrote.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
     /// A variable and its value.

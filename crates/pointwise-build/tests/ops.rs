@@ -115,7 +115,7 @@ fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
     for op in ["twice", "thrice"] {
         let expression = package.pack(op, "pointwise_kernels.rs").unwrap();
         assert!(expression.contains("(80, (7, 0), \"*\", b\"(\\xb5/\\xfd"), "{expression}");
-        // It names nothing: whatever a name means where it stands, it has no say.
+        // It has no names, which could mean something else where it stands.
         let is_literal = |token: TokenTree| !matches!(token, TokenTree::Ident(_));
         assert!(flat(expression.parse().unwrap()).into_iter().all(is_literal), "{expression}");
         let symbols = expression.split('"').nth(3).unwrap().replace("\\n", "\n");

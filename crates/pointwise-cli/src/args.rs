@@ -94,7 +94,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  pointwise man > ~/.local/share/man/man1/pointwise.1\n  \
                       pointwise man run > ~/.local/share/man/man1/pointwise-run.1")]
     Man {
-        /// One of its commands, such as run
+        /// A command, such as run
         #[arg(value_name = "COMMAND")]
         command: Option<String>,
     },

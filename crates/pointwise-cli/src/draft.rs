@@ -12,7 +12,7 @@ pub(crate) use crate::unfinished::folder;
 /// ones to no full disk.
 ///
 /// # Errors
-/// Those of the file system; then there is no file, or the old one.
+/// Errors of the file system; then there is no file, or the old one.
 pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let mut draft = Draft::new(path)?;
     draft.file.write_all(bytes.as_ref())?;
@@ -22,7 +22,7 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
 /// Finds out, before the work is done, whether [`replace`] may succeed. It leaves what is there as it is.
 ///
 /// # Errors
-/// Those of [`replace`] that are known beforehand.
+/// The errors of [`replace`] that are known beforehand.
 pub fn check(path: &Path) -> io::Result<()> {
     // Opening a pipe and closing it again would tell its reader that this was all.
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
@@ -32,14 +32,14 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// A file on its way; gone unless it is kept.
 pub(crate) struct Draft {
     pub(crate) file: File,
-    /// Where it goes: a link is followed, so that it stays one.
+    /// The place that it goes to. A link is followed, so that it stays one.
     place: PathBuf,
     /// The file that is replaced.
     old: Option<Metadata>,
     site: Site,
 }
 
-/// Where a draft lies.
+/// The place of a draft.
 enum Site {
     /// Nowhere: it has no name, and goes away with the process, however that ends.
     #[cfg(target_os = "linux")]
@@ -99,7 +99,7 @@ impl Draft {
     /// Puts it in its place. The bytes are on the disk before the name is.
     ///
     /// # Errors
-    /// Those of the file system; then there is no file, or the old one.
+    /// Errors of the file system; then there is no file, or the old one.
     pub(crate) fn keep(self) -> io::Result<()> {
         let Draft { file, place, old, site } = self;
         if matches!(site, Site::There) {
@@ -123,7 +123,7 @@ impl Draft {
     }
 }
 
-/// Whether a path can be a folder's only: it ends in `/` or `/.`, which its parts do not tell.
+/// True if a path can only be a folder's: it ends in `/` or `/.`, which its parts do not tell.
 fn names_a_folder(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.strip_suffix('.').unwrap_or(&text).ends_with(is_separator)
@@ -140,8 +140,8 @@ fn create(path: &Path, mode: u32) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file without a name, in a folder; none where the file system has no such files, or they cannot be named later. What
-/// else is wrong with the folder the next attempt says.
+/// Makes a file without a name in a folder. Returns none where the file system has no such files, or cannot name them
+/// later. If the folder itself is the problem, the next attempt tells.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path, mode: u32) -> Option<File> {
     use rustix::fs::{Mode, OFlags, open};
@@ -151,7 +151,7 @@ fn unnamed(folder: &Path, mode: u32) -> Option<File> {
     fs::symlink_metadata(opened(&file)).is_ok().then_some(file)
 }
 
-/// The path by which an open file can be named.
+/// The path that gives an open file a name.
 #[cfg(target_os = "linux")]
 fn opened(file: &File) -> String {
     use std::os::fd::AsRawFd as _;
@@ -254,7 +254,8 @@ mod tests {
         assert!(folder.names().is_empty());
     }
 
-    /// Runs itself as a program that has drafts and waits, and ends that. One that ignores SIGHUP, as `nohup` has it, goes on.
+    /// Runs itself as a program that has drafts and waits, and ends that. If SIGHUP is ignored, as under
+    /// `nohup`, the program goes on.
     #[test]
     fn a_signal_leaves_nothing_behind() {
         const CHILD: &str = "POINTWISE_TEST_DRAFTS";
@@ -267,7 +268,7 @@ mod tests {
             return;
         }
         let signals = [("", "HUP", 1), ("", "INT", 2), ("", "TERM", 15), ("trap '' HUP; ", "HUP", 15)];
-        // One that this process ignores the child ignores, too.
+        // The child ignores the signals that this process ignores.
         for (before, name, number) in signals.into_iter().filter(|(.., number)| !is_ignored(*number)) {
             let folder = Folder::new();
             let mut child = Command::new("sh")

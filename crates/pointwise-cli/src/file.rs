@@ -205,9 +205,10 @@ fn header(tensors: &[Named]) -> Result<(Vec<u8>, Vec<&Tensor>)> {
         let from = at;
         at += tensor.byte_len();
         let shape = tensor.shape().to_vec();
-        ((*name).to_owned(), TensorInfo { dtype: to_file(tensor.dtype()), shape, data_offsets: (from, at) })
+        let dtype = to_file(tensor.dtype()).map_err(Error::of(format!("tensor {name}")))?;
+        Ok(((*name).to_owned(), TensorInfo { dtype, shape, data_offsets: (from, at) }))
     });
-    let metadata = Metadata::new(None, infos.collect());
+    let metadata = Metadata::new(None, infos.collect::<Result<_>>()?);
     let json = metadata.map_err(|error| error.to_string()).and_then(|metadata| {
         let json = serde_json::to_vec(&metadata).map_err(|error| error.to_string())?;
         Ok(json)

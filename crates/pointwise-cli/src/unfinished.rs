@@ -19,7 +19,7 @@ impl Unfinished {
     /// Makes a file in the folder of `place`, so that moving it there is one step of the file system.
     ///
     /// # Errors
-    /// Those of `make`, but for a name that is taken: then it is called with another.
+    /// The errors of `make`. If a name is taken, `make` is called with another.
     pub(crate) fn beside<T>(place: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Unfinished, T)> {
         watch();
         let mut names = names();
@@ -41,7 +41,7 @@ impl Unfinished {
     /// Moves it to its place.
     ///
     /// # Errors
-    /// Those of the file system; then it is removed.
+    /// Errors of the file system; then it is removed.
     pub(crate) fn move_to(self, place: &Path) -> io::Result<()> {
         let mut names = names();
         fs::rename(&self.0, place).inspect(|()| names.retain(|name| *name != self.0))
@@ -101,8 +101,8 @@ fn watch() {
     });
 }
 
-/// Whether the program was started with a signal ignored, as `nohup` does it: then it goes on, and its files with it. Where
-/// the system has no such list, none is.
+/// True if the program was started with a signal ignored, as `nohup` does it: then it goes on, and its files with it. False
+/// if the system has no such list.
 #[cfg(unix)]
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

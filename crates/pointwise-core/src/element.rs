@@ -33,22 +33,6 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The result of a formula on `E`s. A compute value is stored as `E`, a `bool` as [`Bool`].
-pub trait Store<E> {
-    /// The element type of the result.
-    type Storage: Element;
-    /// Returns the result in its element type's compute type, not yet rounded.
-    fn lane(self) -> <Self::Storage as Element>::Compute;
-}
-
-impl<E> Store<E> for bool {
-    type Storage = Bool;
-    #[inline(always)]
-    fn lane(self) -> Logic {
-        Logic(self)
-    }
-}
-
 /// A bool in a buffer: a byte that is 0 or 1. Any other byte reads as true, so that no bit pattern is undefined
 /// behaviour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,14 +62,6 @@ pub struct Bool(pub u8);
 )]
 const _: () = {
     impl sealed::Sealed for Type {}
-
-    impl Store<Type> for Arithmetic {
-        type Storage = Type;
-        #[inline(always)]
-        fn lane(self) -> Self {
-            self
-        }
-    }
 
     impl Element for Type {
         const DTYPE: DType = DType::dtype;

@@ -36,7 +36,7 @@ mod table;
 
 pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;
-pub use element::{Element, Store};
+pub use element::Element;
 pub use float16::{bf16, f16};
 pub use formula::{Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};

@@ -6,7 +6,7 @@
 
 use duplicate::duplicate_item;
 use pointwise_core::family::unary;
-use pointwise_core::{DType, OpInfo, TableOp, UnaryOp, Word, Words, maths};
+use pointwise_core::{DType, OpInfo, Real, TableOp, UnaryOp, Word, Words, maths};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of inputs that go through a function at a time.
@@ -41,17 +41,16 @@ fn in_half_turns(x: f32) -> f32 {
     [cospi]           [2.0]  [maths::sincospi(in_half_turns(x)).1]
         [sinpi_exact(0.5 - if x.abs() <= 1.0 { x.abs() } else { 0.0 })];
     [tanh]            [2.0]  [maths::tanh(x)]            [x.tanh()];
-    [sigmoid]         [2.0]  [maths::sigmoid(x)]         [sigmoid_exact(x)];
-    [erf]             [1.0]  [maths::erf(x)]             [libm::erf(x)];
+    [sigmoid]         [2.0]  [maths::sigmoid(x)]         [x.sigmoid()];
+    [erf]             [1.0]  [maths::erf(x)]             [Real::erf(x)];
     [erfc]            [3.0]  [maths::erfc(x)]            [libm::erfc(x)];
-    [normal_cdf]      [3.0]  [maths::normal_cdf(x)]      [normal_cdf_exact(x)];
-    [normal_density]  [3.0]  [maths::normal_density(x)]  [normal_density_exact(x)];
-    [gelu]            [3.0]  [maths::gelu(x)]            [x * normal_cdf_exact(x)];
-    [gelu_tanh]       [3.0]  [maths::gelu_tanh(x)]
-        [x * sigmoid_exact(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))];
-    [softplus1]       [3.0]  [maths::softplus1(x)]       [softplus_exact(x)];
-    [silu]            [3.0]  [maths::silu(x)]            [x * sigmoid_exact(x)];
-    [mish]            [3.0]  [maths::mish(x)]            [mish_exact(x)];
+    [normal_cdf]      [3.0]  [maths::normal_cdf(x)]      [x.normal_cdf()];
+    [normal_density]  [3.0]  [maths::normal_density(x)]  [x.normal_density()];
+    [gelu]            [3.0]  [maths::gelu(x)]            [Real::gelu(x)];
+    [gelu_tanh]       [3.0]  [maths::gelu_tanh(x)]       [x.gelu_tanh()];
+    [softplus]        [3.0]  [maths::softplus(x)]        [x.softplus()];
+    [silu]            [3.0]  [maths::silu(x)]            [Real::silu(x)];
+    [mish]            [3.0]  [maths::mish(x)]            [x.mish()];
     [rsqrt]           [1.0]  [maths::rsqrt(x)]           [1.0 / x.sqrt()];
     [pow_self]        [1.0]  [maths::pow(x, 2.7)]        [x.powf(f64::from(2.7_f32))];
     [pow_large]       [1.0]  [maths::pow(x, -37.25)]     [x.powf(-37.25)];
@@ -84,34 +83,6 @@ fn function() {
     }
 
     check(&Function { name: stringify!(function), bound: ulp, run, exact: |x| reference });
-}
-
-fn sigmoid_exact(x: f64) -> f64 {
-    if x < 0.0 {
-        let z = x.exp();
-        z / (1.0 + z)
-    } else {
-        1.0 / (1.0 + (-x).exp())
-    }
-}
-
-fn softplus_exact(x: f64) -> f64 {
-    let tail = (-x.abs()).exp().ln_1p();
-    if x > 0.0 { x + tail } else { tail }
-}
-
-fn normal_density_exact(x: f64) -> f64 {
-    (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt()
-}
-
-fn normal_cdf_exact(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
-}
-
-fn mish_exact(x: f64) -> f64 {
-    let e = x.exp();
-    let n = e * (e + 2.0);
-    if x > 40.0 { x } else { x * (n / (n + 2.0)) }
 }
 
 /// `sin(pi x)` for `|x| <= 1.5`, else of 0, exact at multiples of a half.

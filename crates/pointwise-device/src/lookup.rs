@@ -16,7 +16,7 @@ pub struct Tensors {
     pub operands: [*const u8; 2],
     /// The result's first element.
     pub result: *mut u8,
-    /// How the operands are read: [`pointwise_core::launch::how`]. None came with the call.
+    /// The load modes of the operands: [`pointwise_core::launch::how`]. No operand came with the call.
     pub mode: u32,
     /// The results, in global memory, at the places of [`pointwise_core::launch::pair_slot`].
     pub table: *const u8,

@@ -3,8 +3,8 @@
 //! `word[i]` is a function of seed, offset and `i` alone; what the strategies differ in is how many elements share one
 //! computation of a block of eight halves. The result may be the operand itself.
 //!
-//! A thread makes the upper halves of its words, and the lower ones where they matter: where the 15 bits that an upper
-//! half tells are those of `last_kept`, which happens to one element in 2^15.
+//! A thread makes the upper halves of its words, and the lower ones where they matter: where the 15 bits of an upper half
+//! equal the upper bits of `last_kept`. One element in 2^15 needs them.
 
 use core::arch::asm;
 use core::cell::Cell;
@@ -73,8 +73,8 @@ pub unsafe fn explicit_parallel<E, O, const MASK: bool>(
 /// made twice; and `V` bytes of the mask at once. Head and rest as in [`crate::unary::register_copy`].
 ///
 /// # Safety
-/// As [`explicit_parallel`]; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and `mask + head` to `V`
-/// with `MASK`.
+/// The contract of [`explicit_parallel`] holds; `head <= n`, `x + head` and `y + head` are aligned to 16 bytes, and
+/// `mask + head` to `V` with `MASK`.
 #[inline(always)]
 pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usize>(
     x: *const E,
@@ -125,8 +125,8 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
     }
 }
 
-/// The words of elements `first .. first + V`. `ask` puts to the word of an element, of which it gets the upper half,
-/// the questions that follow; the lower halves are right if one of them took more.
+/// Returns the words of elements `first .. first + V`. `ask` gets the upper half of each word and asks it all that the
+/// caller will ask. If an answer needs more bits, the lower halves are computed, too; else the lower bits mean nothing.
 #[inline(always)]
 pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
@@ -151,8 +151,8 @@ const HIGHEST: u32 = 0x8000_8000;
 /// One in each half.
 const ONES: u32 = 0x0001_0001;
 
-/// Which of the elements `first .. first + V` have words above `last`, two a word: in the highest bit of their half. The
-/// other bits mean nothing.
+/// Marks the elements `first .. first + V` whose words are above `last`: by the highest bit of a half, two elements a
+/// word. The other bits mean nothing.
 #[inline(always)]
 fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
     let two = upper_halves::<V>(blocks, first);
@@ -160,7 +160,7 @@ fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST
     let mut dropped = [0; MOST / 2];
     let mut nearest = !HIGHEST;
     unroll!(at most 8: i < V.div_ceil(2) => {
-        // Of 15 bits each: no half borrows of the other, and the highest bit stays where there is nothing to borrow.
+        // The halves have 15 bits: none borrows from the other. The highest bit stays if the difference is not negative.
         dropped[i] = (two[i] | HIGHEST).wrapping_sub(most);
         nearest = least(nearest, dropped[i]);
     });
@@ -199,7 +199,7 @@ fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST
 /// The least of several words' halves, with their highest bits cleared, for the first and for the second half.
 ///
 /// Such halves, taken for f16, are as large as they are as integers, but for those that count as NaN, which the minimum
-/// passes over. Of f16 two have instructions on every GPU, of integers not before sm_90.
+/// passes over. Every GPU has an instruction for two f16; two integers have one from sm_90 on.
 #[inline(always)]
 fn least(least: u32, of: u32) -> u32 {
     let out;
@@ -211,13 +211,13 @@ fn least(least: u32, of: u32) -> u32 {
     out
 }
 
-/// What [`dropped`] says of lane `i`.
+/// True if [`dropped`] keeps lane `i`.
 #[inline(always)]
 fn is_kept(dropped: &[u32; MOST / 2], i: usize) -> bool {
     dropped[i / 2] & (0x8000 << (16 * (i % 2))) == 0
 }
 
-/// Zeros for the elements of a vector of 16 bytes that are [`dropped`], of which the first two are word `from`.
+/// Zeroes the [`dropped`] elements of a vector of 16 bytes. The word `from` is for its first two elements.
 #[inline(always)]
 fn only_kept<E: Packed>(vector: [u64; 2], dropped: &[u32; MOST / 2], from: usize) -> [u64; 2] {
     let mask = |i: usize| match size_of::<E>() {
@@ -246,8 +246,8 @@ fn placed(blocks: &Blocks) -> Option<Philox> {
     Some(Philox { seed, offset })
 }
 
-/// The upper halves of elements `first .. first + V`. Of a place in memory each block works the round keys out again:
-/// kept for all of them they would take 20 registers, of which a call without such a place needs none.
+/// Returns the upper halves of elements `first .. first + V`. For a place in memory each block computes the round keys
+/// again: kept, they would take 20 registers, also in calls that have no such place.
 #[inline(always)]
 fn upper_halves<const V: usize>(blocks: &Blocks, first: u64) -> [u32; MOST / 2] {
     match placed(blocks) {
@@ -283,7 +283,8 @@ fn halves<const V: usize>(first: u64, block: impl Fn(u64) -> [u32; TWOS]) -> [u3
     if blocks > 1 {
         put(1);
     }
-    // Of whole blocks, all threads skip as many: where the head is no multiple of a block, vectors straddle blocks.
+    // All threads skip equally many elements of their first block. If the head is no multiple of a block, vectors of
+    // whole blocks straddle blocks.
     if V < BLOCK || skip != 0 {
         if skip as usize + V > blocks * BLOCK {
             put(blocks);

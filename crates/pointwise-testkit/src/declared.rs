@@ -12,7 +12,7 @@ use crate::{Error, params};
 use close::Bound;
 use values::{decode, encode, sample, whole_range};
 
-/// Where random ops draw from.
+/// The source of random ops.
 const RNG: Philox = Philox::new(42);
 
 /// Checks every op that `#[op]` made in a package, as [`check_op`] does, on each of the devices:
@@ -150,7 +150,7 @@ struct Input {
     values: Vec<f64>,
     tensor: Tensor,
     strides: [usize; 2],
-    /// Whether the tensor is the transposed operand.
+    /// True if the tensor is the transposed operand.
     is_turned: bool,
 }
 
@@ -215,7 +215,7 @@ impl Call<'_> {
         self.compare("the whole range", &operands, |i| values.iter().map(|values| values[i]).collect())
     }
 
-    /// Compares the results of a call with the formula, of which `at` gives an element's operands.
+    /// Compares the results of a call with the formula. `at` gives the operands of an element.
     fn compare(&self, what: &str, operands: &[Operand<'_>], at: impl Fn(usize) -> Vec<f64>) -> Result<(), Error> {
         let Call { def, dtype, device, set } = *self;
         let info = &def.info;

@@ -1,4 +1,4 @@
-//! What must come out of gradients.
+//! The expected values of gradients.
 
 use pointwise::{
     DType, Number, Result,
@@ -27,7 +27,7 @@ fn allowed(accuracy: Accuracy, dtype: DType, scale: f64, x: f64) -> f64 {
     if allowed.is_finite() { allowed } else { 0.0 }
 }
 
-/// How the gradients of a unary op compare with the formula of which every step is an f32.
+/// Compares the gradients of a unary op with the formula, each step rounded to f32.
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take; other operands than `grad` and `x`.
@@ -47,7 +47,7 @@ pub(crate) fn of_one(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<
     Ok(report)
 }
 
-/// How each of the gradients of an op of several operands compares with the formula of which every step is an f32.
+/// Compares each gradient of an op of several operands with the formula, each step rounded to f32.
 ///
 /// # Errors
 /// An element type or a parameter that the op does not take.
@@ -89,7 +89,7 @@ pub(crate) fn of_several(
     Ok(reports)
 }
 
-/// What derivative `k` is multiplied with, or may be.
+/// Returns the factor of derivative `k`, or a bound of it.
 fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
     match (info.kind, k) {
         (Kind::GatedGradients, 0) => grad * b,

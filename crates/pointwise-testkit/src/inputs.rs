@@ -61,7 +61,7 @@ pub const SPECIAL: &[f32] = &[
     1e20,
 ];
 
-/// Whole numbers at which types end or formulas turn.
+/// Whole numbers where types end or formulas turn.
 pub const INTEGERS: &[i64] = &[
     i64::MIN,
     i64::MAX,
@@ -88,7 +88,7 @@ pub const INTEGERS: &[i64] = &[
     65535,
 ];
 
-/// How many of [`INTEGERS`] come first in [`mixed`] i32 and i64, whatever the seed.
+/// So many of [`INTEGERS`] come first in [`mixed`] i32 and i64, whatever the seed.
 const EXTREMES: usize = 7;
 
 /// The special values of a type; none of bool.
@@ -104,7 +104,7 @@ pub fn special(dtype: DType) -> Vec<u8> {
     let mut codes: Vec<&[u8]> = Vec::new();
     let wide: Vec<[u8; 8]> = INTEGERS.iter().map(|x| x.to_le_bytes()).collect();
     for code in &wide {
-        // Of a narrow type several are the same.
+        // Several are the same in a narrow type.
         let code = &code[..dtype.size()];
         if !codes.contains(&code) {
             codes.push(code);

@@ -29,7 +29,7 @@ pub(crate) fn several(info: &OpInfo, dtype: DType) -> Vec<Vec<Number>> {
     std::iter::once(vec![Number::Default; info.params.len()]).chain((0..most).map(set)).collect()
 }
 
-/// Values of a parameter beside its default. What lies between 0 and 1 stays there: it may be a rate.
+/// Values of a parameter beside its default. A default between 0 and 1 may be a rate: the values stay there, too.
 fn other_values(param: &ParamInfo, dtype: DType) -> Vec<Number> {
     let default = param.default;
     match param.kind {

@@ -1,11 +1,11 @@
-//! What `check_op` says of ops that are wrong, and of right ones that look so. There are no kernels: all run on the CPU.
+//! `check_op` refuses wrong ops, and accepts right ones that look wrong. There are no kernels: all run on the CPU.
 #![forbid(unsafe_code)]
 
 use pointwise::kernel::OpDef;
 use pointwise::prelude::*;
 use pointwise_testkit::check_op;
 
-/// That an op is refused, in these words.
+/// Checks that an op is refused, in these words.
 fn refused(def: &'static OpDef, words: &[&str]) {
     let what = check_op(def, &[Device::cpu()]).expect_err(def.info.name).to_string();
     for word in words {
@@ -51,13 +51,13 @@ fn twice_the_gradient<T: Real>(grad: T, x: T) -> T {
     T::constant(6.0) * grad * x * x
 }
 
-/// Its derivative is `2 x`; that of the constant is lost.
+/// Its derivative is `2 x`; the derivative of the constant is lost.
 #[op(f32, ulp = 2)]
 fn square<T: Real>(x: T) -> T {
     x * T::constant(x.to_f64())
 }
 
-/// Of two operands, the slope by the second is lost.
+/// It has two operands; the slope by the second is lost.
 #[op(f32, ulp = 4, results(sum, product))]
 fn sum_and_product<T: Real>(a: T, b: T, keep: bool) -> (T, T) {
     let b = if keep { b } else { T::constant(b.to_f64()) };
@@ -88,7 +88,7 @@ fn gradients_are_slopes() {
     refused(SumAndProduct::def(), &["grad_b of sum_and_product", why]);
 }
 
-/// Where operand and noise cancel, the bound counts from their size.
+/// If operand and noise cancel, the bound counts from their size.
 #[op(floats, ulp = 8, grad_ulp = 8)]
 fn gumbel<T: Real>(x: T, bits: RandomWord) -> T {
     let u = T::uniform(bits).maximum(T::constant(1.0 / 33_554_432.0));

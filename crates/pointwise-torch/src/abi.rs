@@ -24,7 +24,7 @@ const NOLOAD: i32 = 4;
 /// An element type of torch that ops can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
-    /// One that pointwise has, too.
+    /// A type that pointwise has, too.
     Of(DType),
     /// f64, on the CPU alone.
     F64,
@@ -106,10 +106,10 @@ functions! { Cxx:
     delete c"_ZdlPv": fn(*mut c_void) -> ();
 }
 
-/// What this crate uses of torch.
+/// The functions and numbers of torch that this crate uses.
 #[derive(Debug)]
 pub(crate) struct Api {
-    /// `libtorch_cpu.so`, and `libc10.so` on which it depends.
+    /// `libtorch_cpu.so`, with `libc10.so`, which it needs.
     library: Library,
     /// Tensors, libraries.
     pub(crate) torch: Torch,
@@ -120,11 +120,11 @@ pub(crate) struct Api {
     /// `typeid(std::runtime_error)`.
     runtime_error_type: usize,
     codes: [i32; ELEMENTS.len()],
-    /// torch's numbers of device types and of the strided layout.
+    /// torch's number of the CPU.
     pub(crate) cpu: i32,
-    /// That of CUDA.
+    /// torch's number of CUDA.
     pub(crate) cuda_type: i32,
-    /// The layout of dense tensors.
+    /// torch's number of the layout of dense tensors.
     pub(crate) strided: i32,
 }
 
@@ -181,12 +181,12 @@ impl Api {
             strided: number(c"aoti_torch_layout_strided")?,
             library,
         };
-        // What was found must stay loaded; torch cannot be unloaded anyway.
+        // The functions must stay loaded; torch cannot be unloaded anyway.
         std::mem::forget((cuda, cxx));
         Ok(API.get_or_init(|| api))
     }
 
-    /// What was loaded; kernels run only after that.
+    /// Returns the functions. They are loaded before any kernel runs.
     pub(crate) fn get() -> Result<&'static Api, String> {
         API.get().ok_or_else(|| "torch was not loaded: import torch first".to_owned())
     }

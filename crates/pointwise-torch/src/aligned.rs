@@ -1,5 +1,5 @@
-//! Calls whose tensors all have the call's dimensions: those in f64, and those of more dimensions than pointwise's views
-//! have. Dimensions are merged, and what is left is walked.
+//! Calls whose tensors all have the call's dimensions: calls in f64, and calls with more dimensions than pointwise's views
+//! have. Dimensions are merged, and the rest is walked.
 
 use pointwise::kernel::Rng;
 use pointwise::{Device, Number, Operand, Stream};
@@ -19,11 +19,11 @@ pub(crate) struct Aligned {
     pub(crate) items: Vec<Item>,
     /// The operands: which item one is, or a number.
     pub(crate) operands: Vec<Result<usize, Number>>,
-    /// How many of the items are operands.
+    /// The number of items that are operands.
     pub(crate) tensors: usize,
 }
 
-/// What a call runs with.
+/// The op, device and settings of a call.
 pub(crate) struct With<'a> {
     pub(crate) op: &'a OpSpec,
     pub(crate) element: Element,
@@ -106,7 +106,7 @@ impl Aligned {
     /// Runs the op.
     ///
     /// # Errors
-    /// What the op says; f64 on another device than the CPU.
+    /// Errors of the op; f64 on another device than the CPU.
     ///
     /// # Safety
     /// The tensors are alive, of the call's device and element type (bools apart), and nobody writes to them meanwhile but
@@ -151,7 +151,7 @@ impl Aligned {
     }
 }
 
-/// The halves of a tensor's last dimension, which is twice that of `sizes`.
+/// Returns the halves of a tensor's last dimension, which is twice the last of `sizes`.
 fn halves(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<[Item; 2], String> {
     let fits = match (sizes.split_last(), raw.sizes.split_last()) {
         (Some((last, rest)), Some((own, own_rest))) => own_rest == rest && *own == 2 * last,

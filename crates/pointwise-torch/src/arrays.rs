@@ -42,7 +42,7 @@ pub(crate) struct Array {
     /// None once it was given away.
     tensor: Mutex<Option<Tensor>>,
     element: Element,
-    /// Whether its memory is given away, to be written, too.
+    /// True if its memory is given away, also to be written.
     given: bool,
 }
 
@@ -172,7 +172,7 @@ unsafe extern "C" fn delete_versioned(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// As [`delete_versioned`].
+/// [`delete_versioned`] for the older structure.
 unsafe extern "C" fn delete_unversioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
@@ -190,7 +190,7 @@ struct Memory {
     place: Place,
     sizes: Vec<i64>,
     strides: Vec<i64>,
-    /// What it was converted to.
+    /// The converted tensor.
     converted: Option<Tensor>,
 }
 
@@ -384,7 +384,7 @@ fn to_write(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     Ok(memory)
 }
 
-/// That a result can go to this memory.
+/// Checks that a result can go to this memory.
 fn check_out(op: &OpSpec, known: &[Known<'_>], out: &Raw<'_>, expected: &Raw<'_>) -> PyResult<()> {
     if (out.element, out.sizes, out.place) != (expected.element, expected.sizes, expected.place) {
         return Err(PyValueError::new_err(format!(
@@ -508,7 +508,7 @@ fn run(
     Ok(results)
 }
 
-/// The element type in which an op computes for operands.
+/// Returns the element type of an op's computation for these operands.
 fn common(op: &OpSpec, operands: &[Given], device: &Device) -> PyResult<Element> {
     let values = || operands.iter().zip(&op.operands).filter(|(_, spec)| !spec.is_bool).map(|(operand, _)| operand);
     if values().any(|operand| matches!(operand, Given::Memory(memory) if memory.element == Element::F64)) {

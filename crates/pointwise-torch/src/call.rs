@@ -68,8 +68,8 @@ fn of_type(param: Number, name: &str, element: Element) -> Number {
     }
 }
 
-/// Where a random op draws from, of a tensor of two i64, seed and offset. On the CPU they are read; on a CUDA device the
-/// kernel reads them, so that a CUDA graph draws anew at each launch.
+/// Makes a random op's source from a tensor of two i64, seed and offset. On the CPU they are read now; on a CUDA device
+/// the kernel reads them, so that a CUDA graph draws anew at each launch.
 ///
 /// # Errors
 /// Another tensor.
@@ -125,10 +125,10 @@ pub(crate) enum Known<'a> {
     Number(Number),
 }
 
-/// Runs an op. Results are new tensors, or those of `outs` if there are any.
+/// Runs an op. Results are new tensors, or the tensors of `outs` if there are any.
 ///
 /// # Errors
-/// Operands that do not go together, results that do not fit, and what the op says.
+/// Operands that do not go together; results that do not fit; errors of the op.
 pub(crate) fn run(
     api: &Api,
     op: &OpSpec,
@@ -158,7 +158,7 @@ pub(crate) fn run(
 /// [`run`] of operands that are known, by the element type and the place of the call.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`run`].
 pub(crate) fn run_known(
     api: &Api,
     op: &OpSpec,
@@ -229,8 +229,8 @@ pub(crate) fn run_known(
     Ok(results)
 }
 
-/// Element type and place of a call: those of the first tensor that is not a condition, and of one with dimensions where
-/// another is a number in effect.
+/// Returns the element type and place of a call. The first tensor that is not a condition has them; a tensor with
+/// dimensions comes before one that is a number in effect.
 fn leader(op: &OpSpec, known: &[Known<'_>]) -> Option<(Element, Place)> {
     let mut found: Option<&Raw<'_>> = None;
     for (known, spec) in known.iter().zip(&op.operands) {
@@ -263,7 +263,7 @@ fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a
 pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
     let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
     for (known, operand) in known.iter().zip(&op.operands) {
-        // What has an element for each channel has no say.
+        // An operand with an element for each channel does not count.
         if let (Known::Tensor(raw), false) = (known, operand.is_channel) {
             tensors.push((raw.sizes, raw.strides));
         }
@@ -313,7 +313,7 @@ unsafe fn launch(
 /// [`launch`] on a device and a stream of it; without one on the device's own.
 ///
 /// # Safety
-/// As there, in the order of that stream.
+/// All tensors are alive, and nobody writes to them meanwhile but in the order of `stream`.
 #[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
 pub(crate) unsafe fn launch_on(
     op: &OpSpec,
@@ -370,10 +370,10 @@ pub(crate) unsafe fn view<'a>(
     unsafe { TensorView::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
 }
 
-/// As [`view`], to write.
+/// A view of torch's memory, to write.
 ///
 /// # Safety
-/// As [`view`]; what else there is of this memory is not read while the view is.
+/// The memory is a tensor's of these dimensions, and nothing else reads it while the view lives.
 pub(crate) unsafe fn view_mut<'a>(
     device: &Device,
     data: *mut u8,
@@ -413,7 +413,7 @@ fn current_stream(api: &Api, device: &Device, index: i32) -> Result<Stream, Stri
     unsafe { Stream::from_raw(device, stream) }.map_err(say)
 }
 
-/// Where a call runs: the device, which is the current one meanwhile, and torch's current stream.
+/// The stage of a call: the device, which is the current one meanwhile, and torch's current stream.
 pub(crate) struct Stage<'a> {
     /// The device.
     pub(crate) device: Device,
@@ -423,7 +423,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// That of tensors in a memory.
+    /// Returns the stage for tensors in a memory.
     ///
     /// # Errors
     /// A device that cannot be used.

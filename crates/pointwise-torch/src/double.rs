@@ -9,7 +9,7 @@ use crate::call::{real, say};
 use crate::layout::{self, Item};
 use crate::registry::{OpSpec, ParamSpec};
 
-/// Elements of a block. Those of an operand and of a result lie in the nearest cache together.
+/// Elements of a block. The nearest cache holds a block of an operand and of a result together.
 const BLOCK: usize = 512;
 
 /// A block of an operand or of a result; a bool is 0 or 1.
@@ -30,7 +30,7 @@ fn two(x: &[Column], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
     }
 }
 
-/// An op of one instruction. What it computes is the formula's result to the bit.
+/// An op of one instruction. Its result equals the formula's to the bit.
 fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
     // A factor is multiplied with one rounding: that is a function.
     let has_default = |(given, param): (&Number, &ParamSpec)| {
@@ -59,7 +59,7 @@ fn at(item: &Item, i: usize) -> *mut u8 {
     item.data.wrapping_offset(step * i as isize * item.size as isize)
 }
 
-/// Whether a row is one element after another, or has one alone.
+/// True if a row is one element after another, or has one alone.
 fn is_dense(item: &Item, count: usize) -> bool {
     !item.is_bool && (count == 1 || item.strides.first() == Some(&1))
 }
@@ -67,7 +67,7 @@ fn is_dense(item: &Item, count: usize) -> bool {
 /// Reads elements of a row, from `start`.
 ///
 /// # Safety
-/// They are bools or f64.
+/// The elements are bools or f64.
 unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
     // SAFETY: the caller's promise; an f64 need not be aligned.
     unsafe {
@@ -85,7 +85,7 @@ unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
 /// Writes elements of a row, from `start`.
 ///
 /// # Safety
-/// As [`load`].
+/// The elements are bools or f64.
 unsafe fn store(item: &Item, start: usize, from: &[f64]) {
     // SAFETY: the caller's promise; an f64 need not be aligned.
     unsafe {

@@ -1,4 +1,4 @@
-//! What a package with ops of its own exports to Python: two functions of C, which `pointwise.load` calls.
+//! The two C functions that a package with ops of its own exports to Python. `pointwise.load` calls them.
 
 use std::ffi::{CStr, CString, c_char};
 
@@ -68,7 +68,7 @@ pub unsafe fn implement_package(
 /// Gives torch kernels: lines of a dispatch key, a name with its overload, and a number.
 ///
 /// # Errors
-/// Those of torch; lines of another form.
+/// Errors of torch; lines of another form.
 pub fn implement_all(torch: &str, namespace: &str, kernels: &str) -> Result<(), String> {
     let api = Api::load(torch)?;
     threads::use_torchs(api)?;

@@ -1,19 +1,19 @@
 //! Shapes and strides of results, as torch has them, and calls of more dimensions than pointwise takes.
 
-/// A tensor of a call whose dimensions are those of all.
+/// A tensor with the dimensions of the call.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// The first element.
     pub(crate) data: *mut u8,
     /// Bytes of an element.
     pub(crate) size: usize,
-    /// Whether it is a bool, whatever the call's element type.
+    /// True if it is a bool, whatever the call's element type.
     pub(crate) is_bool: bool,
     /// Steps in elements, one for each dimension of the call; 0 where it is broadcast.
     pub(crate) strides: Vec<i64>,
 }
 
-/// What shapes broadcast to.
+/// Returns the shape that shapes broadcast to.
 ///
 /// # Errors
 /// Shapes that cannot be broadcast together.
@@ -67,7 +67,7 @@ pub(crate) fn contiguous(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// Whether strides are those of [`contiguous`].
+/// True if strides equal those of [`contiguous`].
 pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut next = 1;
     sizes.iter().zip(strides).skip(1).rev().all(|(size, stride)| {
@@ -85,7 +85,7 @@ pub(crate) fn extent(sizes: &[i64], strides: &[i64]) -> i64 {
     sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>() + 1
 }
 
-/// Whether two indices may name the same element. True, too, for some layouts where none do.
+/// True if two indices may name the same element. Also true for some layouts without such indices.
 pub(crate) fn may_repeat(sizes: &[i64], strides: &[i64]) -> bool {
     if sizes.contains(&0) {
         return false;
@@ -136,7 +136,7 @@ pub(crate) fn of_result(sizes: &[i64], operands: &[(&[i64], &[i64])]) -> Result<
     Ok(strides)
 }
 
-/// Which of two dimensions is the outer one for the first operand that says it.
+/// Compares two dimensions: the outer one is greater, by the first operand whose strides differ.
 fn compare(sizes: &[i64], operands: &[Vec<i64>], a: usize, b: usize) -> std::cmp::Ordering {
     use std::cmp::Ordering::{Equal, Greater};
     for strides in operands {

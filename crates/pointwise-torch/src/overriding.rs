@@ -17,7 +17,7 @@ use crate::layout;
 use crate::registry::{OpSpec, OperandSpec};
 use crate::tensor::{Place, Raw, Tensor};
 
-/// How the result of an op comes.
+/// The place of an op's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     New,
@@ -37,37 +37,35 @@ pub(crate) struct Override {
     target: Target,
     /// `at::_ops::NAME::redispatch`; 0 until it is found.
     next: AtomicUsize,
-    /// Whether it is among the chosen ones.
+    /// True if calls run pointwise's kernels.
     is_chosen: AtomicBool,
 }
 
-/// Whether calls run pointwise's kernels.
-static ENABLED: AtomicBool = AtomicBool::new(false);
-/// How many calls ran them.
+/// The number of calls that ran pointwise's kernels.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many calls have run pointwise's kernels.
+/// Returns the number of calls that have run pointwise's kernels.
 pub(crate) fn calls() -> usize {
     CALLS.load(Ordering::Relaxed)
 }
 /// torch's dispatch keys of tensors.
 static KEYS: OnceLock<Keys> = OnceLock::new();
 
-/// The bits of a `DispatchKeySet` that kernels below BackendSelect are chosen by.
+/// The bits of a `DispatchKeySet` that choose a kernel below BackendSelect.
 pub(crate) struct Keys {
-    /// Those of a dense tensor of the CPU.
+    /// The keys of a dense tensor on the CPU.
     pub(crate) cpu: u64,
-    /// Those of a dense tensor of CUDA.
+    /// The keys of a dense tensor on CUDA.
     pub(crate) cuda: u64,
-    /// Those of any tensor, as torch says: sparse, quantised, nested, complex ones, those of other devices.
+    /// Asks torch for the keys of any tensor: sparse, quantised, nested, complex, or on another device.
     pub(crate) ask: Box<dyn Fn(Tensor) -> Result<u64, String> + Send + Sync>,
 }
 
 impl Keys {
-    /// Those of a tensor.
+    /// Returns the keys of a tensor.
     ///
     /// # Errors
-    /// What torch says.
+    /// Errors of torch.
     fn of(&self, api: &Api, tensor: &Tensor) -> Result<u64, String> {
         match served(api, tensor).map(|raw| raw.place) {
             Some(Place::Cpu) => Ok(self.cpu),
@@ -135,7 +133,7 @@ const TWO: &[(&str, &str, &str)] = &[
 const THREE: &[(&str, &str, &str)] = &[("where", "self", "self_out"), ("lerp", "Tensor", "Tensor_out")];
 
 impl Override {
-    /// All of them, for the ops of a list.
+    /// Returns all overrides for the ops of a list.
     pub(crate) fn all(ops: &[OpSpec]) -> Vec<Override> {
         let mut all = Vec::new();
         let find = |name: &str| ops.iter().position(|op| op.name == name);
@@ -204,9 +202,9 @@ impl Override {
     /// Runs pointwise's kernel, if it serves the call: the arguments are then taken and the result is in their place.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(crate) fn run(&self, api: &Api, ops: &[OpSpec], words: &mut [Word], count: usize) -> Result<bool, String> {
-        if !ENABLED.load(Ordering::Relaxed) || !self.is_chosen.load(Ordering::Relaxed) {
+        if !self.is_chosen.load(Ordering::Relaxed) {
             return Ok(false);
         }
         // Nothing is taken before it is known that the call is served.
@@ -317,7 +315,7 @@ impl Override {
     /// Runs torch's kernel. C++ exceptions pass through.
     ///
     /// # Safety
-    /// As a boxed kernel is called; arguments are on the stack, and `keys` are theirs.
+    /// The arguments are on the stack as torch gives them to a boxed kernel, and `keys` are their dispatch keys.
     pub(crate) unsafe fn fall_back(&self, api: &'static Api, keys: u64, words: &mut [Word], count: usize) {
         let next = self.next.load(Ordering::Relaxed);
         let held = Held { over: self, api, words: words[..count].to_vec() };
@@ -454,12 +452,12 @@ fn category(element: Element) -> u8 {
     }
 }
 
-/// Whether an operand is a tensor of the call's, and no number.
+/// True if an operand is a tensor of the call's type, and no number.
 fn is_tensor(raw: &Raw<'_>, operand: &OperandSpec, element: Element, place: Place) -> bool {
     raw.element == if operand.is_bool { Element::Of(DType::Bool) } else { element } && raw.place == place
 }
 
-/// Whether a type has a whole number as it is. torch wraps one beyond an integer type, and rounds in its own way.
+/// True if a type has exactly this whole number. torch wraps a number beyond an integer type, and rounds in its own way.
 fn is_exact(number: Number, element: Element) -> bool {
     let Number::Int(value) = number else { return true };
     match element {
@@ -472,8 +470,8 @@ fn is_exact(number: Number, element: Element) -> bool {
     }
 }
 
-/// Whether a result's memory is for torch to judge: indices that may share an element, or an operand that overlaps it
-/// without being in its place. torch runs some of these calls, and refuses others in words of its own.
+/// True if torch must judge a result's memory: indices may share an element, or an operand overlaps it without being in
+/// its place. torch runs some of these calls, and refuses others in words of its own.
 fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
     let range = |raw: &Raw<'_>| {
         let bytes = layout::extent(raw.sizes, raw.strides).max(0) as usize * raw.element.size();
@@ -511,26 +509,23 @@ fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place)> {
     Some((element, place))
 }
 
-/// Turns the kernels on or off. Returns aten's names of those that torch has, with their numbers, of all kernels.
+/// Finds torch's functions. Returns aten's names of those that are there, with the numbers of the kernels.
 ///
 /// # Errors
 /// Another processor than x86-64, whose calling convention this file has.
-pub(crate) fn enable<'a>(
+pub(crate) fn find<'a>(
     api: &Api,
     keys: Keys,
-    on: bool,
     all: impl Iterator<Item = (usize, &'a Override)>,
 ) -> Result<Vec<(&'a str, usize)>, String> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("override() is for x86-64: elsewhere call pointwise's functions".to_owned());
     }
     KEYS.get_or_init(|| keys);
-    let found = all.filter(|(_, over)| over.find(api)).map(|(number, over)| (over.aten.as_str(), number)).collect();
-    ENABLED.store(on, Ordering::Relaxed);
-    Ok(found)
+    Ok(all.filter(|(_, over)| over.find(api)).map(|(number, over)| (over.aten.as_str(), number)).collect())
 }
 
-/// Chooses the ops that calls run pointwise's kernels of while those are on, by aten's names with overloads.
+/// Lets calls of some ops run pointwise's kernels, and calls of all others torch's. `names` are aten's with overloads.
 pub(crate) fn choose<'a>(names: &[String], all: impl Iterator<Item = (usize, &'a Override)>) {
     for (_, over) in all {
         over.is_chosen.store(names.contains(&over.aten), Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::arrays;
 use crate::describe::describe;
 use crate::export::implement_all;
 use crate::kernel::Library;
-use crate::overriding::{Keys, calls, choose, enable};
+use crate::overriding::{Keys, calls, choose, find};
 use crate::rope::tables;
 use crate::tensor::Tensor;
 
@@ -27,11 +27,11 @@ fn implement_family(torch: &str, namespace: &str, kernels: &str) -> PyResult<()>
     implement_all(torch, namespace, kernels).map_err(PyRuntimeError::new_err)
 }
 
-/// Turns the kernels under aten's ops on or off. Returns the names of the ops with the numbers of their kernels, as
-/// [`implement_family`] takes them. `cpu` and `cuda` are bits of torch's dispatch keys; `ask` returns those of a tensor, of
-/// which it takes the handle: see [`Keys`].
-#[pyfunction(name = "override")]
-fn override_aten(torch: &str, cpu: u64, cuda: u64, ask: Py<PyAny>, on: bool) -> PyResult<Vec<(&'static str, usize)>> {
+/// Finds aten's ops. Returns the names of those that are there with the numbers of their kernels, as [`implement_family`]
+/// takes them. `cpu` and `cuda` are bits of torch's dispatch keys; `ask` takes the handle of a tensor and returns its keys:
+/// see [`Keys`].
+#[pyfunction]
+fn override_find(torch: &str, cpu: u64, cuda: u64, ask: Py<PyAny>) -> PyResult<Vec<(&'static str, usize)>> {
     let api = Api::load(torch).map_err(PyRuntimeError::new_err)?;
     let ask = move |tensor: Tensor| {
         let keys = Python::attach(|py| {
@@ -45,16 +45,16 @@ fn override_aten(torch: &str, cpu: u64, cuda: u64, ask: Py<PyAny>, on: bool) -> 
         keys.map_err(|e| e.to_string())
     };
     let keys = Keys { cpu, cuda, ask: Box::new(ask) };
-    enable(api, keys, on, Library::family().overrides()).map_err(PyRuntimeError::new_err)
+    find(api, keys, Library::family().overrides()).map_err(PyRuntimeError::new_err)
 }
 
-/// Chooses the ops that [`override_aten`] turns on, by aten's names with their overloads.
+/// Lets calls of some ops run pointwise's kernels, by aten's names with their overloads. Calls of all others run torch's.
 #[pyfunction]
 fn override_choose(names: Vec<String>) {
     choose(&names, Library::family().overrides());
 }
 
-/// How many calls of aten's ops have run pointwise's kernels.
+/// Returns the number of calls of aten's ops that have run pointwise's kernels.
 #[pyfunction]
 fn override_calls() -> usize {
     calls()
@@ -83,7 +83,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(describe_family, module)?)?;
     module.add_function(wrap_pyfunction!(implement_family, module)?)?;
-    module.add_function(wrap_pyfunction!(override_aten, module)?)?;
+    module.add_function(wrap_pyfunction!(override_find, module)?)?;
     module.add_function(wrap_pyfunction!(override_choose, module)?)?;
     module.add_function(wrap_pyfunction!(override_calls, module)?)?;
     module.add_function(wrap_pyfunction!(rope_tables, module)?)?;

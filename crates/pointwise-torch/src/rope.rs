@@ -15,14 +15,14 @@ use crate::tensor::{Raw, Tensor};
 /// A kernel of the rotary embedding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rope {
-    /// Whether k is rotated with q.
+    /// True if k is rotated with q.
     pub(crate) pair: bool,
-    /// Whether it writes to given tensors.
+    /// True if it writes to given tensors.
     pub(crate) out: bool,
 }
 
 impl Rope {
-    /// All of them.
+    /// All four forms.
     pub(crate) const ALL: [Rope; 4] = [
         Rope { pair: false, out: false },
         Rope { pair: false, out: true },
@@ -52,7 +52,7 @@ impl Rope {
     /// Takes the arguments off the stack, rotates, and puts the results there.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(crate) fn run(self, api: &Api, words: &mut [Word], count: usize) -> Result<(), String> {
         let mut stack = Arguments { api, words: words[..count].iter() };
         let inputs: Vec<Tensor> = (0..1 + usize::from(self.pair)).map(|_| stack.tensor()).collect();
@@ -114,14 +114,14 @@ impl Rope {
     }
 }
 
-/// How a call rotates, in the words of Python's `rope`.
+/// The settings of a call, in the words of Python's `rope`.
 pub(crate) struct Settings {
     pub(crate) offset: i64,
     pub(crate) rotary_dim: Option<i64>,
     pub(crate) layout: String,
     pub(crate) pairs: String,
     pub(crate) rotated_lanes: String,
-    /// Of q and of k.
+    /// The factors of q and of k.
     pub(crate) scales: [f64; 2],
     pub(crate) backward: bool,
 }

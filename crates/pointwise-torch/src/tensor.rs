@@ -29,7 +29,7 @@ pub(crate) struct Raw<'a> {
     pub(crate) sizes: &'a [i64],
     /// Steps between elements, in elements.
     pub(crate) strides: &'a [i64],
-    /// Where the memory is.
+    /// The device of the memory.
     pub(crate) place: Place,
 }
 
@@ -42,7 +42,7 @@ impl Drop for Tensor {
     }
 }
 
-/// What torch says where a call must succeed.
+/// Turns torch's code into an error.
 fn done(code: i32, what: &str) -> Result<(), String> {
     if code == 0 { Ok(()) } else { Err(format!("torch could not {what}")) }
 }
@@ -66,7 +66,7 @@ impl Tensor {
     /// Another handle of the same tensor.
     ///
     /// # Errors
-    /// Those of torch.
+    /// Errors of torch.
     pub(crate) fn again(&self, api: &Api) -> Result<Tensor, String> {
         let mut handle = null_mut();
         // SAFETY: the handle is a tensor's; the new one is ours.
@@ -144,7 +144,7 @@ impl Tensor {
     /// [`Tensor::raw`] of a tensor whose device type and codes are known.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Tensor::raw`].
     pub(crate) fn raw_of(&self, api: &Api, kind: i32, (dtype, layout): (i32, i32)) -> Result<Raw<'_>, String> {
         let element = api.element(dtype).ok_or_else(|| {
             format!("pointwise has no kernels for torch's dtype number {dtype} (complex, for example)")

@@ -30,7 +30,7 @@ impl Executor for Torch {
 }
 
 /// # Safety
-/// `context` is that of [`Torch::run`], whose `work` does not panic.
+/// `context` comes from [`Torch::run`], and its `work` does not panic.
 unsafe extern "C-unwind" fn part(_: i64, _: i64, context: *mut c_void) {
     // SAFETY: the caller's promise.
     let work = unsafe { &*context.cast::<&(dyn Fn() + Sync)>() };

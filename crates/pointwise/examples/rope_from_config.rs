@@ -5,7 +5,7 @@ use pointwise::rope::{
     RopeAngles, RopeConfig, RopeFrequencies, RopeKernel, RopeLayout, RopePairs, RopePositions, RopePrecision,
 };
 
-/// What rotary embedding needs of Llama 3.2 1B's `config.json`.
+/// The part of Llama 3.2 1B's `config.json` that rotary embedding needs.
 const CONFIG: &str = r#"{
     "model_type": "llama", "hidden_size": 2048, "num_attention_heads": 32, "head_dim": 64,
     "max_position_embeddings": 131072, "rope_theta": 500000.0,

@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     }
     let x = Tensor::full(&device, 0.5_f32, [N])?;
 
-    // Two streams: the program says which waits for which. Each waits by itself for the device's own stream, which fills `x`.
+    // Two streams: the program orders their work. Each waits by itself for the device's own stream, which fills `x`.
     let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
     let a = kernels::exp().on(&first).run(&x)?;
     second.wait_for(&first)?; // on the device: the host goes on

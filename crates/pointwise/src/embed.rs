@@ -98,7 +98,7 @@ impl From<&PackedTarget> for Target {
 }
 
 impl Target {
-    /// Where an entry, which is at `index` of all, stands among this target's.
+    /// Returns the place of an entry, `index` of all, among this target's.
     fn place(&self, symbol: &str, index: usize) -> Option<usize> {
         self.names.map_or(Some(index), |names| names.lines().position(|name| name == symbol))
     }
@@ -337,7 +337,7 @@ impl Kernels {
 mod tests {
     use super::*;
 
-    /// Kernels of which nothing is run.
+    /// Makes kernels that no test runs.
     const fn of(note: &'static str, names: &'static str, targets: &'static [PackedTarget]) -> Kernels {
         Kernels { pack: (note, names, targets), symbols: OnceLock::new() }
     }

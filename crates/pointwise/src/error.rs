@@ -391,7 +391,7 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// Of a word that names no element type, so that `?` goes from `"bf16".parse()` to a call's result.
+/// Turns the error of `"bf16".parse()` into this one, so that `?` takes both.
 impl From<NoDType> for Error {
     #[cold]
     fn from(error: NoDType) -> Self {

@@ -108,7 +108,7 @@ pub mod __private {
     pub use crate::embed::{Kernels, Pack, Packed};
     pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, reference, results};
 
-    /// What includes files at compile time, by names of this crate.
+    /// Macros that include files at compile time, by names of this crate.
     pub mod files {
         pub use core::{concat, env, include, include_bytes, include_str};
     }

@@ -1,4 +1,4 @@
-//! Streams: the order in which a device does its work.
+//! Streams: queues of a device's work.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -99,7 +99,7 @@ impl Stream {
     /// [`Stream::from_raw`], with the object that keeps the stream alive.
     ///
     /// # Safety
-    /// As there, but for what `keep` ensures.
+    /// The conditions of [`Stream::from_raw`] hold, but `keep` keeps the stream alive.
     pub(crate) unsafe fn from_raw_keeping(
         device: &Device,
         raw: *mut c_void,
@@ -132,7 +132,7 @@ impl Stream {
         self.driver().map_or(null_mut(), |(_, stream)| stream.raw())
     }
 
-    /// Whether this is its device's own stream.
+    /// True if this is its device's own stream.
     #[inline]
     pub fn is_own(&self) -> bool {
         self.shared.is_none()
@@ -141,7 +141,7 @@ impl Stream {
     /// Waits for the stream's work; of a stream that is being captured, for what was queued before.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     pub fn synchronize(&self) -> Result<()> {
         self.driver().map_or(Ok(()), |(context, stream)| stream.synchronize(context))
     }
@@ -184,8 +184,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of `work`; the device is the CPU; something is being recorded already; a call that cannot be recorded has
-    /// spoiled the recording; the driver's.
+    /// Errors of `work` and of the driver; the device is the CPU; something is being recorded already; a call that cannot be
+    /// recorded has spoiled the recording.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         let (context, stream) = self.driver().ok_or_else(|| ErrorKind::Unsupported {
             what: "a graph on the CPU".to_owned(),
@@ -205,7 +205,7 @@ impl Stream {
         cuda::end_capture(context, stream)
     }
 
-    /// Whether the stream is recording.
+    /// True if the stream is recording.
     ///
     /// # Errors
     /// The driver's.

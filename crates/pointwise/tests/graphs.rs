@@ -84,7 +84,7 @@ fn a_capture_ends_whatever_happens_within() {
     assert!(!stream.is_capturing().unwrap());
 }
 
-/// What another thread queues on a stream that is captured is refused: it is neither recorded nor lost.
+/// Work that another thread queues on a captured stream is refused: it is neither recorded nor lost.
 #[test]
 fn work_of_other_threads_is_not_recorded() {
     let _alone = alone();
@@ -111,7 +111,7 @@ fn work_of_other_threads_is_not_recorded() {
                         assert!(error.to_string().contains("call again after the capture"), "{error}");
                     }
                     assert!(Tensor::zeros(&device, DType::F32, [N]).is_err());
-                    // What waits for no more than was queued before the capture goes on.
+                    // A call that waits only for work from before the capture goes on.
                     assert_eq!(z.to_vec::<f32>().unwrap(), [5.0; N]);
                     own.synchronize().unwrap();
                 });

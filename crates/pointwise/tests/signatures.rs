@@ -97,18 +97,18 @@ fn halves(x: &Tensor) -> [Vec<f64>; 2] {
 struct Call<'a> {
     def: &'static OpDef,
     device: &'a Device,
-    /// Whether an operand of the element type is of the tested type: logic on bools is not the formula at f64.
+    /// True if an operand of the element type is of the tested type: logic on bools is not the formula at f64.
     has_element: bool,
     way: String,
 }
 
-/// Whether a tensor of another type than bool stands where no bool must.
+/// True if a tensor of another type than bool stands where no bool must.
 fn has_element(def: &'static OpDef, types: &[DType]) -> bool {
     types.iter().enumerate().any(|(k, dtype)| *dtype != DType::Bool && def.info.bool_operands >> k & 1 == 0)
 }
 
 impl Call<'_> {
-    /// What it must be if it is not an error: the formula at f64.
+    /// Checks that the call is an error or the formula at f64.
     fn check(&self, operands: &[Vec<f64>], results: Result<Vec<Vec<f64>>>) {
         let Call { def, device, has_element: true, way } = self else { return };
         let Ok(results) = results else { return };
@@ -144,7 +144,7 @@ impl Call<'_> {
     }
 }
 
-/// What stands where an operand of the op's element type or a bool may stand.
+/// The forms of an operand of the op's element type, or of a bool.
 const GIVEN: [&str; 4] = ["element", "bool", "1", "true"];
 
 /// An op on operands of every kind at each position, of every count.
@@ -217,7 +217,7 @@ fn check_into<'a>(
     let mut views: Vec<TensorViewMut<'_>> = results.iter_mut().map(TensorViewMut::from).collect();
     let done = def.kernel(&[]).run_into(operands, &mut views);
     let call_into = call("run_into");
-    // A power of a bool by a number is another op, of which there is no plan.
+    // A power of a bool by a number is another op, and has no plan.
     if device.is_cpu() && call_into.has_element {
         assert_eq!(planned, done.is_ok(), "{} into {types:?} by {}", def.info.name, call_into.way);
     }

@@ -11,7 +11,7 @@ pub fn swish_gate<T: Real>(gate: T, value: T, #[param(default = 1.702)] alpha: T
     gate * (alpha * gate).sigmoid() * (value + T::ONE)
 }
 
-/// What a normalisation ends with: a scale and a shift for each channel.
+/// The end of a normalisation: a scale and a shift for each channel.
 #[op(f32, f16, bf16, ulp = 2, grad_ulp = 8)]
 pub fn affine<T: Real>(x: T, #[channel] scale: T, #[channel] shift: T) -> T {
     x.mul_add(scale, shift)

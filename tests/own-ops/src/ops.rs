@@ -52,7 +52,7 @@ macro_rules! scaled {
 // The second is called as the gradients of the first are, if it has any.
 scaled! { halved 0.5 halved_backward 2.0 doubled_backward 2.0 }
 
-/// Whether a whole number is odd, which its default is only if it is not rounded to f64.
+/// True if a whole number is odd. The default is odd only if nothing rounds it to f64.
 #[op(f32, exact, grad = none)]
 pub fn is_odd<T: Num>(x: T, #[param(default = 9007199254740993)] n: i64) -> (T, bool) {
     (x, n & 1 == 1)

@@ -245,7 +245,7 @@ fn copied_across(place: &mut Place<'_>, n: usize, value: f32) -> Result<bool> {
 }
 
 /// This thread captures a stream and launches the graphs, while another calls kernels on it, whose tensors come and go.
-/// What either is told to do again after a capture counts as refused, in the second of its counts.
+/// If a capture refuses a call of either thread, its second count grows, and the thread tries again.
 fn share_a_stream(
     device: &Device,
     stream: &Stream,

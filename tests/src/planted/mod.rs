@@ -7,7 +7,7 @@ use regex_lite::{Captures, Regex};
 /// A kernel's text with a fault.
 #[derive(Clone, Debug)]
 pub struct Planted {
-    /// The rule by which it was planted, and at which of the places that it fits: `first` or `last`.
+    /// The rule that planted it, and the place among those where the rule fits: `first` or `last`.
     pub name: String,
     /// The number of the line, from 1.
     pub line: usize,
@@ -17,7 +17,7 @@ pub struct Planted {
     pub ptx: String,
 }
 
-/// How a line is changed; `None` where the rule has nothing to change.
+/// Changes a line; `None` if the rule has nothing to change.
 type Change = fn(&str) -> Option<String>;
 
 /// The rules, by name.

@@ -13,9 +13,9 @@ use pointwise_testkit::{Random, calls, inputs, judge, with_element};
 /// A call, and what it leaves in memory.
 pub type Run = Box<dyn Fn(&Device) -> Result<Vec<u8>> + Send + Sync>;
 
-/// What lies around results.
+/// The byte around results.
 const GUARD: u8 = 0xA5;
-/// How many elements, and how many in front of the first of operand and result.
+/// The number of elements, and the numbers in front of the first of operand and result.
 const SMALL: &[usize] = &[1, 3, 4, 7, 33, 64, 255, 1025, 4096, 4099];
 const OFFSETS: &[(usize, usize)] = &[(0, 0), (1, 1), (3, 3), (7, 7), (1, 0), (0, 1), (5, 2), (4, 8)];
 /// Several blocks.
@@ -35,7 +35,7 @@ fn tame(dtype: DType, n: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Where the elements of a call on one operand lie, and how it is launched.
+/// The place of a call's elements, for one operand, and its launch.
 #[derive(Clone, Copy)]
 struct Place {
     n: usize,
@@ -147,7 +147,7 @@ pub fn dropout(dtype: DType) -> Vec<Run> {
     runs
 }
 
-/// Shapes and strides beside those of [`layouts::cases`]: of more elements, so that a launch has many blocks.
+/// Shapes and strides with more elements than [`layouts::cases`], so that a launch has many blocks.
 fn large_cases(operands: usize, largest: usize) -> Vec<Case> {
     let whole = || Shaped::WHOLE;
     let ones = |ones: u32| Shaped { ones, ..Shaped::WHOLE };

@@ -1,4 +1,4 @@
-//! What a case must give: the CPU's results.
+//! The expected results of a case: the CPU's.
 
 use pointwise::{DType, Device, Tensor, info::Accuracy};
 use pointwise_core::Element;
@@ -14,7 +14,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Of one of the two sets of inputs.
+    /// Computes the results for one of the two sets of inputs.
     pub(crate) fn new(case: &Case, set: usize) -> Result<Expected, libtest_mimic::Failed> {
         let outputs = Expected::run(case, set)?;
         let results = outputs.iter().map(|y| Ok((y.dtype(), y.to_bytes()?))).collect::<pointwise::Result<_>>()?;
@@ -48,7 +48,7 @@ impl Expected {
                     let (epsilon, least) = steps(*dtype);
                     let bound = ulp * (epsilon * a.abs().max(b.abs()).max(self.floor)).max(least);
                     let same = a == b || a.is_nan() && b.is_nan();
-                    // Of an infinity and a number the bound is infinite, too.
+                    // The bound of an infinity beside a number is infinite, too.
                     let close = (a - b).abs() <= bound && a.is_finite() && b.is_finite();
                     if !(same || close) {
                         return Err(format!("result {k}: element {at} is {a:e}, on the CPU {b:e}"));

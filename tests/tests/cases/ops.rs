@@ -36,8 +36,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) inputs: Vec<Input>,
     outputs: Vec<(DType, Vec<usize>)>,
-    /// The call on a device, on a stream where there is one. What it needs besides the operands is there before it is
-    /// made.
+    /// The call on a device, on a stream where there is one. All that it needs besides the operands is made
+    /// before.
     pub(crate) prepare: Prepare,
     pub(crate) accuracy: Accuracy,
     /// Errors are relative to no less than this.

@@ -1,4 +1,4 @@
-//! What is refused, graphs, and sizes beyond 31 bits.
+//! Refused calls, graphs, and sizes beyond 31 bits.
 
 use libtest_mimic::Failed;
 use pointwise::rope::{
@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::logical::Logical;
 use crate::oracle::{Angles, SOURCES};
 
-/// What is refused, and in which words.
+/// Calls that are refused, and their messages.
 pub(crate) fn mistakes(device: &Device) -> Outcome {
     let q = Tensor::zeros(device, DType::F32, [2, 6, 4, 32])?;
     let k = Tensor::zeros(device, DType::F32, [2, 6, 1, 32])?;
@@ -209,7 +209,7 @@ pub(crate) fn beyond_31_bits(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Whichever kernel serves a call, its results have the same bits: also those of products that overflow or underflow.
+/// Whichever kernel serves a call, its results have the same bits, also where products overflow or underflow.
 pub(crate) fn kernels_alike(device: &Device, dtype: DType) -> Outcome {
     let (tokens, heads, dim) = (33, 3, 64);
     let tensor = |device: &Device, shape: &[usize], seed| {

@@ -52,7 +52,7 @@ pub(crate) const MODELS: &[Model] = &[
     Model { pairs: RopePairs::InterleavedToHalf, lanes: RotatedLanes::Trail, ..half("to_half_trail", 3, 1, 48, 20) },
 ];
 
-/// What a tensor holds, by batch, token, head and lane, whatever its layout.
+/// The values of a tensor by batch, token, head and lane, whatever its layout.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Logical {
     pub(crate) dims: [usize; 4],
@@ -102,7 +102,7 @@ impl Logical {
         order
     }
 
-    /// What a tensor of a layout holds.
+    /// Reads the values of a tensor of a layout.
     pub(crate) fn read(dims: [usize; 4], layout: RopeLayout, view: &TensorView<'_>) -> Logical {
         let bytes = view.to_bytes().unwrap();
         let mut logical = Logical { dims, values: vec![0.0; dims.iter().product()] };

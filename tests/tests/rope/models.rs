@@ -158,7 +158,7 @@ pub(crate) fn odd_tables(device: &Device, dtype: DType) -> Outcome {
     let (seq, width) = (9_usize, 16_usize);
     let model = half("odd tables", 3, 1, 32, 32);
     let x = Logical::random([1, seq, 3, 32], dtype, 21);
-    // Rows of 17 entries, the first of which is no cosine.
+    // Rows of 17 entries; the first is no cosine.
     let wide: Vec<f32> = (0..seq * (width + 1)).map(|i| (i as f32 * 0.7).sin()).collect();
     let table = Tensor::from_slice(device, &wide, [seq, width + 1])?;
     let entry = |s: usize, i: usize, first: usize| f64::from(wide[s * (width + 1) + first + i]);

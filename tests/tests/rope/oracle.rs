@@ -19,7 +19,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) factor: f64,
 }
 
-/// What comes out, in f64, and the size of what was summed: the measure of rounding errors.
+/// Returns the results in f64 and the sizes of the sums, which are the measure of rounding errors.
 pub(crate) fn oracle(x: &Logical, turn: &Turn<'_>) -> (Logical, Vec<f64>) {
     let (model, rot) = (turn.model, turn.model.rotary_dim);
     let base = if model.lanes == RotatedLanes::Trail { model.head_dim - rot } else { 0 };

@@ -1,4 +1,4 @@
-//! Where positions come from.
+//! Every source of positions.
 
 use pointwise::rope::{
     MropeAxis, MropeLayout, MropeSections, OutOfRange, RopeAngles, RopeKernel, RopeLayout, RopePairs, RopePositions,
@@ -43,7 +43,7 @@ pub(crate) fn many_given(device: &Device, dtype: DType) -> Outcome {
     same_bits("many given positions", &at(device)?, &at(&Device::cpu())?)
 }
 
-/// Of heads of 32 lanes of which so many rotate.
+/// Tests heads of 32 lanes with so many that rotate.
 fn every_position(device: &Device, dtype: DType, rotary_dim: usize, batched: RopeLayout) -> Outcome {
     let (batch, seq) = (3_usize, 6_usize);
     let model = half("positions", 3, 2, 32, rotary_dim);
@@ -128,7 +128,7 @@ fn every_position(device: &Device, dtype: DType, rotary_dim: usize, batched: Rop
                 .positions(*positions)
                 .rotary_dim(rotary_dim)
                 .shared_angles(shared)
-                // Of q one each, as its heads are odd in number.
+                // One head of q each, as their number is odd.
                 .heads_per_thread(if shared { 1 } else { 2 })
                 .out_of_range(OutOfRange::Identity);
             let tensors = [&q, &k].map(|x| x.tensor(device, dtype, layout));
@@ -169,7 +169,7 @@ fn every_position(device: &Device, dtype: DType, rotary_dim: usize, batched: Rop
     if turned { Err("tokens turned by a table without rows".into()) } else { Ok(()) }
 }
 
-/// Three positions a token, of which each pair takes one: by sections and in turn, of every source.
+/// Three positions a token; each pair takes one: by sections and in turn, from every source.
 pub(crate) fn axes(device: &Device, dtype: DType) -> Outcome {
     let (batch, seq) = (2_usize, 5_usize);
     let model = half("axes", 3, 2, 40, 32);

@@ -12,7 +12,7 @@ pub(crate) fn full(device: &Device) -> Outcome {
     every_size(device, 0x0123_4567_89AB_CDEF_i64)
 }
 
-/// Of no elements, of one, and about the 65,536 bytes that come from the host and twice as many.
+/// Fills no elements, one, and around the 65,536 bytes that come from the host and twice as many.
 fn every_size<T: Scalar>(device: &Device, value: T) -> Outcome {
     let at_once = 65_536 / size_of::<T>();
     for n in [0, 1, at_once - 1, at_once, at_once + 1, 2 * at_once, 2 * at_once + 1, 7 * at_once + 3] {

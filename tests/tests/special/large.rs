@@ -30,7 +30,7 @@ pub(crate) fn views_of_2_to_32(device: &Device) -> Outcome {
         for at in ends {
             let [mut expected, got] = [&x, &y].map(|t| t.view().narrow(0, at, ENDS).and_then(|end| end.to_vec::<u8>()));
             if let Ok(expected) = &mut expected {
-                // What the views leave out.
+                // The elements that the views leave out.
                 if at == 0 {
                     expected[0] = 0;
                 } else {
@@ -43,8 +43,8 @@ pub(crate) fn views_of_2_to_32(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Two vectors a thread, of which not every thread has the second, with single elements before and behind: results of
-/// the operand's size in place, narrower ones in a tensor of their own.
+/// Two vectors a thread, though not every thread has the second, with single elements before and behind: results of the
+/// operand's size in place, narrower ones in a tensor of their own.
 pub(crate) fn vectors_in_turn(device: &Device) -> Outcome {
     const N: usize = (1 << 25) + 4 * 700 + 2;
     let bytes = inputs::mixed(DType::F32, N + 1, 3);

@@ -1,5 +1,4 @@
-//! Dropout from a seed and an offset in memory: what a `Philox` draws, in every replay of a graph that of then, and the
-//! errors.
+//! Dropout from a seed and an offset in memory: it draws as a `Philox`, a graph draws from the place at its replay; errors.
 
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, ErrorKind, Philox, Strategy, Stream, Tensor, TensorView, kernels, ops};
@@ -114,7 +113,7 @@ pub(crate) fn on_the_cpu() -> Outcome {
     Ok(())
 }
 
-/// What is no seed and offset, also where nothing is drawn.
+/// A tensor that is no seed and offset is an error, also if the call draws nothing.
 pub(crate) fn place_errors(device: &Device) -> Outcome {
     let x = Tensor::full(device, 1.0_f32, [4])?;
     let mut y = Tensor::full(device, 7.0_f32, [4])?;

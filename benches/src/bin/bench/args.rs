@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Measure nothing: take the results of an earlier --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "max_bytes"])]
     pub(crate) from: Option<PathBuf>,
-    /// What times are taken with, on a GPU
+    /// The clock that takes times on a GPU
     #[arg(long, value_enum, default_value_t = ClockSource::Events, conflicts_with = "from")]
     pub(crate) clock: ClockSource,
     /// Where CUPTI's library is, for --clock cupti; default: where the system finds it

@@ -131,7 +131,7 @@ fn log1p_unit_poly(w: f32) -> f32 {
 
 /// `ln(1 + e^x)`, the softplus with beta 1, at most 3 ulp: no overflow, and no cancellation in the negative tail.
 #[inline(always)]
-pub fn softplus1(x: f32) -> f32 {
+pub fn softplus(x: f32) -> f32 {
     // max(x, 0) + ln(1 + e^-|x|)
     let w = exp_scaled(at_least(-x.abs(), -120.0));
     // The sign of a zero does not matter here: the tail decides.

@@ -29,7 +29,7 @@ pub use erf::{erf, erfc, gelu, normal_cdf, normal_density};
 pub use exp::{exp, exp2, expm1};
 pub use fmod::{floor_divide, fmod, remainder};
 pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
-pub use log::{ln, log1p, log2, softplus1};
+pub use log::{ln, log1p, log2, softplus};
 pub use pow::pow;
 pub use prim::{maximum, minimum};
 pub use root::rsqrt;

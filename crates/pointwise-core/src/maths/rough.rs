@@ -4,7 +4,7 @@
 //! Results of 8 bits leave much room: the quotient of two such numbers is either a number of few bits or further than
 //! `2^-9` of itself from every number half way between two results. A quotient of few bits must be exact, as it may lie
 //! half way itself. So quotients and powers are made `2^-17` too large and cut to 17 bits, which removes any error
-//! below `2^-17`. `tests/rough_maths.rs` compares all pairs of operands with f64, with instructions that err by as much
+//! below `2^-17`. `tests/narrow_maths` compares all pairs of operands with f64, with instructions that err by as much
 //! as the PTX ISA allows.
 //!
 //! Subnormal f32 count as zeros: 8-bit numbers lie far above them.

@@ -8,7 +8,7 @@ pub use super::erf::{erf, gelu, normal_cdf, normal_density};
 pub use super::exp::{exp, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
-pub use super::log::{ln, log1p, softplus1 as softplus};
+pub use super::log::{ln, log1p, softplus};
 pub use super::pow::{pow, pow_gradients};
 pub use super::prim::sqrt;
 pub use super::root::rsqrt;

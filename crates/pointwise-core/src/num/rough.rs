@@ -5,7 +5,7 @@
 ///
 /// Quotients, and the functions whose speed shows, have a relative error of about `2^-16` (the tail of gelu `2^-13`)
 /// and count subnormal f32 as zeros. With operands of 8 bits every result is correctly rounded
-/// (`tests/rough_maths.rs`).
+/// (`tests/narrow_maths`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct Rough(pub f32);

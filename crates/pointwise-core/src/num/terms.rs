@@ -12,7 +12,7 @@ use crate::op::Word;
 /// A value in f64, and what f32 steps to it could lose.
 ///
 /// A step of f32 has an error of a part of its result. Where terms cancel, that is a large part of their sum: `size` is
-/// then larger than the value. It is that of the terms, passed on through later steps. Operands are exact: their size is
+/// then larger than the value. Later steps pass on the size of the terms. Operands are exact: their size is
 /// 0, and their sum loses nothing but its own rounding.
 ///
 /// The argument of a function counts where it is a sum that has cancelled, and of the logarithm, sine and cosine always:
@@ -23,7 +23,7 @@ pub struct Terms {
     pub value: f64,
     /// The size of the terms that it comes from; 0 if it is exact.
     pub size: f64,
-    /// The largest finite magnitude of any step: beyond that of f32, the steps of f32 give an infinity.
+    /// The largest finite magnitude of any step: beyond the range of f32, the steps of f32 give an infinity.
     pub peak: f64,
     /// True if a step is below the normal numbers of f32: the functions of narrow types take it for 0.
     pub vanishes: bool,
@@ -85,7 +85,7 @@ impl Terms {
         Terms::step(y.value(), size, &[self, other])
     }
 
-    /// Whether a number of steps, `at`, may be the next whole one for all that is known of the value.
+    /// True if a number of steps, `at`, may be the next whole one, as far as the value is known.
     fn may_jump(self, at: f64, step: f64) -> bool {
         self.size > 0.0 && (at - at.round()).abs() <= NEAR * self.size / step.abs()
     }

@@ -65,7 +65,7 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
         }
         let position = given.map_or(i64::from(token), |given| walk.offset + given.number(walk.flags));
         let known = !IDS || (position as u64) < walk.rows as u64;
-        // Of a position that no table has, the first row is read, and nothing made of it.
+        // For a position that no table has, the first row is read and not used.
         let row = if known { position as u32 } else { 0 };
         let entries = |table: *const u8, outer: u32, rows: u32| {
             let pairs = if PAIRS { V / 2 } else { V };
@@ -90,7 +90,7 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
         let is_plain = walk.flags & PLAIN != 0 && known;
         let (near, far) = if IDS && size_of::<E>() == 2 && bytes == 16 {
             const { assert!(!IDS || !PAIRS) }
-            // Room for all 2,048 threads of a multiprocessor, each of which waits for its position, then for the row.
+            // Room for all 2,048 threads of a multiprocessor: each waits for its position, then for the row.
             thread::at_most_registers::<32>();
             if is_plain {
                 rotated::<E, V, PAIRS>(near, far, &lanes::<E, V>(cos), &lanes::<E, V>(sin))
@@ -111,9 +111,9 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     }
 }
 
-/// What a list of positions has at a place, in words of 32 bits. It is not looked at here, so that nothing waits for it
-/// yet. Two loads of 32 bits, where one of 32 and one of 64 would wait for each other: of positions of 32 bits the
-/// second reads the same again.
+/// Loads the position at a place of a list, in words of 32 bits. Nothing uses it here, so nothing waits for it yet. It is
+/// two loads of 32 bits, because one of 32 bits and one of 64 would wait for each other. If positions have 32 bits, the
+/// second reads the same word again.
 ///
 /// # Safety
 /// The list has it.
@@ -147,8 +147,8 @@ fn rotated<E: Packed + RopeElement, const V: usize, const PAIRS: bool>(
     (words::<E, V>(a), words::<E, V>(b))
 }
 
-/// Rotates the pairs of two vectors of 16-bit elements, a lane of each, by cosines and sines of which `scaled` makes
-/// others. Word by word: those of all lanes at once would take more registers than there are.
+/// Rotates the pairs of two vectors of 16-bit elements, a lane of each. `scaled` turns cosines and sines into the factors.
+/// Goes word by word: the factors of all lanes at once would take more registers than there are.
 #[inline(always)]
 fn rotated_by_words<E: Packed + RopeElement>(
     mut near: Words,

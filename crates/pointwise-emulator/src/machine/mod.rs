@@ -8,6 +8,7 @@
 mod atomics;
 mod block;
 mod checks;
+mod compute;
 mod copies;
 mod execute;
 mod global;

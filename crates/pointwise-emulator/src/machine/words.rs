@@ -1,6 +1,9 @@
 //! Operations on words.
 
-use super::lanes::{Words, map1, map2, map3};
+use super::{
+    LANES,
+    lanes::{Words, map1, map2, map3},
+};
 use crate::{
     numerics::{convert, halves, integer, narrow, single},
     program::{One, Relation, Three, Two},
@@ -118,6 +121,16 @@ pub(super) fn two(op: Two, a: &Words, b: &Words) -> Words {
         | Two::MinNanBf16x2
         | Two::MaxNanBf16x2 => map2(a, b, |a, b| halves::two(op, a, b)),
     }
+}
+
+/// Puts the low `e` bits of `a` into `b` at position `c`.
+#[inline(always)]
+pub(super) fn insert(a: &Words, b: &Words, c: &Words, e: &Words) -> Words {
+    let mut out = [0; LANES];
+    for lane in 0..LANES {
+        out[lane] = integer::bfi(a[lane], b[lane], c[lane], e[lane]);
+    }
+    out
 }
 
 #[inline(always)]

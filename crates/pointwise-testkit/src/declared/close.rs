@@ -1,4 +1,4 @@
-//! Whether a result is what it must be.
+//! Compares a result with its bound.
 
 use pointwise::DType;
 use pointwise::info::Accuracy;
@@ -7,7 +7,7 @@ use pointwise_core::{Element, Terms};
 use crate::judge::{largest, ulp_at};
 use crate::with_element;
 
-/// What a result is held to.
+/// The bound of a result.
 #[derive(Clone, Copy)]
 pub(super) struct Bound {
     pub(super) accuracy: Accuracy,
@@ -19,7 +19,7 @@ pub(super) struct Bound {
 const NEAR: std::ops::Range<f64> = 1.0 / 9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0;
 
 impl Bound {
-    /// Whether an exact result alone vouches for one: it is within the bound, or the same strange value.
+    /// True if a result is right by the exact one alone: within the bound, or the same strange value.
     pub(super) fn holds(self, got: f64, exact: f64) -> bool {
         let Bound { dtype, .. } = self;
         if !dtype.is_float() {
@@ -30,7 +30,7 @@ impl Bound {
             return true;
         }
         let largest = largest(dtype);
-        // Where f32 overflows before the element does.
+        // f32 overflows before the element type does.
         let is_beyond = exact.abs() > largest * 0.95 && got.abs() >= largest * 0.9 && got * exact > 0.0;
         is_beyond && exact.is_finite() || (got - exact).abs() <= self.tolerance(exact)
     }
@@ -40,7 +40,7 @@ impl Bound {
         f64::from(self.accuracy.bound(self.dtype)) * ulp_at(self.dtype, exact) * (1.0 + 1e-3)
     }
 
-    /// What is wrong with a result that does not [hold](Bound::holds), if anything, of operands `x`.
+    /// Returns the fault of a result that does not [hold](Bound::holds), if it has one. `x` are the operands.
     ///
     /// Where terms cancel, the bound counts from their size. Where a step leaves the normal numbers of f32 since operands are
     /// huge or tiny, nothing is asked.

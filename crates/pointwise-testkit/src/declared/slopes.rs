@@ -8,7 +8,7 @@ use crate::{Error, Random, params};
 /// Points of each set of parameters.
 const POINTS: usize = 96;
 
-/// That the gradients of an op are the slopes of its formula, both in f64, wherever it is smooth.
+/// Checks that the gradients of an op are the slopes of its formula, both in f64, wherever it is smooth.
 ///
 /// # Errors
 /// The first gradient that is not; a parameter that the op does not take.
@@ -38,7 +38,7 @@ fn point(
 ) -> Result<(), String> {
     let info = &def.info;
     let is_float = |k: usize| !info.is_bool(k);
-    // Nowhere near the numbers at which formulas turn.
+    // Far from the numbers where formulas turn.
     let mut number = || {
         let magnitude = (0.05 + 3.9 * random.unit()) * if i % 4 == 3 { 8.0 } else { 1.0 };
         if random.unit() < 0.5 && i % 4 != 2 { -magnitude } else { magnitude }
@@ -61,7 +61,7 @@ fn point(
         let scale = value(at, x[at]).abs();
         let slope = |h: f64| {
             let f = |steps: f64| value(at, x[at] + steps * h);
-            // Of fourth order.
+            // A difference of fourth order.
             (8.0 * (f(1.0) - f(-1.0)) - (f(2.0) - f(-2.0))) / (12.0 * h)
         };
         let h = x[at].abs().min(1.0) / 1024.0;

@@ -13,7 +13,7 @@ const ALL: usize = 1 << 12;
 const ONE: usize = 1 << 14;
 
 /// Operands of the whole range of their types, as bytes: infinities, NaN, the largest and the smallest numbers among
-/// them. Of several operands each takes the whole range in turn while the others are near zero, and then all do.
+/// them. If there are several operands, each takes the whole range in turn while the others are near zero; then all do.
 pub(super) fn whole_range(info: &OpInfo, dtype: DType) -> Vec<Vec<u8>> {
     let dtypes: Vec<DType> = (0..info.operands.len()).map(|k| info.operand_type(k, dtype)).collect();
     if let [one] = *dtypes {

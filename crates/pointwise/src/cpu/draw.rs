@@ -10,8 +10,8 @@ use super::operand::BLOCK;
 /// Philox blocks of a block of elements that need not begin with one.
 const BLOCKS: usize = BLOCK / EACH + 1;
 
-/// The words of the first `len` elements. `ask` puts to the word of an element, of which it gets the upper half, the
-/// questions that follow; the lower halves are right if one of them took more.
+/// Returns the words of the first `len` elements. `ask` gets the upper half of each word and asks it all that the caller
+/// will ask. If an answer needs more bits, the lower halves are computed, too; else the lower bits mean nothing.
 #[inline(always)]
 pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; BLOCK] {
     let asked = Cell::new(false);
@@ -28,7 +28,7 @@ pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)
     words
 }
 
-/// Half a word for each element from `first` on, of two side by side what `half` makes of the first or the second.
+/// Returns half a word for each element from `first` on. `half` takes the first or the second half of a word.
 #[inline(always)]
 fn halves(first: u64, four: impl Fn(u64) -> [u32; EACH / 2], half: impl Fn(u32, bool) -> u32) -> [u32; BLOCK] {
     let (block, skip) = (first / EACH as u64, first as usize % EACH);

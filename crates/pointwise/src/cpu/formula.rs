@@ -33,7 +33,7 @@ pub type FormulaFn = unsafe fn(&[Source], &[Target], usize, &ParamWords, &Draw);
 /// The formula `O` on elements `E`, with results `F`.
 ///
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
@@ -50,10 +50,10 @@ pub unsafe fn formula<E, F, O, const N: usize, const R: usize>(
     unsafe { at_best(Run::<E, F, O, N, R> { operands, results, n, words, draw, of }) }
 }
 
-/// The op `O` on elements `E`: its formula, or what does the same with less.
+/// Runs the op `O` on elements `E`: as a bit operation if it only changes signs, else by its formula.
 ///
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 pub unsafe fn op<E, O, const N: usize, const R: usize>(
     operands: &[Source],
     results: &[Target],
@@ -64,7 +64,7 @@ pub unsafe fn op<E, O, const N: usize, const R: usize>(
     E: Element,
     O: OpData + Formula<E::Compute, N, R>,
 {
-    // What concerns the sign of 16 bits alone needs no conversion.
+    // An op that only changes the sign of 16 bits needs no conversion.
     let change = const { sign_change(&O::INFO, E::DTYPE) };
     let (Some(change), [x]) = (change, operands) else {
         // SAFETY: the caller's contract.
@@ -84,7 +84,7 @@ pub unsafe fn op<E, O, const N: usize, const R: usize>(
     }
 }
 
-/// Whether an op on 16-bit floats changes nothing but the sign.
+/// Returns the change, if an op on 16-bit floats changes nothing but the sign.
 const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
     match dtype {
         DType::F16 | DType::BF16 if info.bool_results == 0 => info.properties.sign,
@@ -103,7 +103,7 @@ struct Run<'a, E, F, O, const N: usize, const R: usize> {
 }
 
 /// # Safety
-/// As [`FormulaFn`].
+/// The contract of [`FormulaFn`] holds.
 impl<E, F, O, const N: usize, const R: usize> Loop for Run<'_, E, F, O, N, R>
 where
     E: Element,
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Whether [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
+/// True if [`direct`] is worth its code: not where the result is rounded to a narrower float or f16 is read, which
 /// loops of their own do faster, not where the loop looks at its operands, and not for many tensors.
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
@@ -141,7 +141,7 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
-/// Whether some operands and the result are contiguous, and the result shares no memory with them.
+/// True if some operands and the result are contiguous, and the result shares no memory with them.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Target, n: usize) -> bool {
@@ -158,7 +158,7 @@ fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Ta
 /// The one result in one loop; the second operand may be uniform.
 ///
 /// # Safety
-/// As [`FormulaFn`]; the other operands and the result [`lie_apart`].
+/// The contract of [`FormulaFn`] holds; the other operands and the result [`lie_apart`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
@@ -214,12 +214,12 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
     }
 }
 
-/// Whether operand or result `k` is a bool, of the bits of [`pointwise_core::OpInfo`].
+/// True if operand or result `k` is a bool, by the bits of [`pointwise_core::OpInfo`].
 const fn is_bool(bits: u16, k: usize) -> bool {
     bits >> k & 1 == 1
 }
 
-/// The operand, of a float type, that the formula takes the sine or cosine of.
+/// Returns the operand whose sine or cosine the formula takes, if that is a float.
 const fn angle<E: Element, O: OpData>() -> Option<usize> {
     if E::DTYPE.is_float() && O::INFO.properties.angle { O::INFO.operands.len().checked_sub(1) } else { None }
 }
@@ -230,8 +230,8 @@ fn number<T: Word>(x: T) -> f32 {
     f32::from_bits(x.to_word() as u32)
 }
 
-/// Whether none of some angles is large, infinite or NaN: sine and cosine then need no long reduction, which vector
-/// code would otherwise work out for all of them.
+/// True if no angle is large, infinite or NaN. Sine and cosine then need no long reduction, which vector code would
+/// otherwise compute for all angles.
 #[inline(always)]
 fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     // Magnitudes are ordered as their bits are.
@@ -239,12 +239,16 @@ fn are_small(angle: impl Fn(usize) -> f32, len: usize) -> bool {
     largest <= maths::SMALL_ANGLE.to_bits()
 }
 
-/// How many blocks ahead the cache is to fetch operands and results, of up to so many tensors.
+/// The cache fetches the block that is so many ahead.
 const AHEAD: usize = 2;
+/// The most tensors of an op that the cache fetches ahead.
 const FETCHED: usize = 4;
 
+/// Computes block by block. Loads, maths and stores are loops of their own: an operand may be a result, and a loop that
+/// reads and writes it at once would not be vectorised.
+///
 /// # Safety
-/// As [`FormulaFn`]; the processor has `LEVEL`.
+/// The contract of [`FormulaFn`] holds; the processor has `LEVEL`.
 #[inline(always)]
 unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     operands: &[Source],
@@ -258,129 +262,211 @@ unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let op = O::from_words(words);
-    let (bool_operands, bool_results) = const { (O::INFO.bool_operands, O::INFO.bool_results) };
     let (Some(operands), Some(results)) = (operands.first_chunk::<N>(), results.first_chunk::<R>()) else { return };
     let mut values: [Buffer<E>; N] = [const { Buffer::NEW }; N];
     let mut truths: [Buffer<Bool>; N] = [const { Buffer::NEW }; N];
     let mut of_type: [Buffer<F>; R] = [const { Buffer::NEW }; R];
     let mut of_bool: [Buffer<Bool>; R] = [const { Buffer::NEW }; R];
-    let block = BLOCK.min(n);
-    // Loops that an iterator would drive take the compiler twice as long: there are thousands of these functions.
-    let mut k = 0;
-    while k < N {
-        if operands[k].is_uniform() {
-            // SAFETY: the caller's contract.
-            unsafe {
-                if is_bool(bool_operands, k) {
-                    operands[k].spread::<Bool>(&mut truths[k].0[..block]);
-                } else {
-                    operands[k].spread::<E>(&mut values[k].0[..block]);
-                }
-            }
-        }
-        k += 1;
-    }
+    // SAFETY: the caller's contract.
+    unsafe { spread::<E, O, N>(operands, BLOCK.min(n), &mut values, &mut truths) };
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
         let ahead = start + AHEAD * BLOCK;
         if N + R <= FETCHED && ahead < n {
-            let mut k = 0;
-            while k < N + R {
-                let (first, step, size) = if k < N {
-                    let size = if is_bool(bool_operands, k) { 1 } else { size_of::<E>() };
-                    (operands[k].pointer, operands[k].step, size)
-                } else {
-                    let size = if is_bool(bool_results, k - N) { 1 } else { size_of::<F>() };
-                    (results[k - N].pointer.cast_const(), results[k - N].step, size)
-                };
-                if step == 1 {
-                    prefetch(first.wrapping_add(ahead * size), size);
-                }
-                k += 1;
-            }
+            fetch::<E, F, O, N, R>(operands, results, ahead);
         }
-        // Loads, maths and stores are loops of their own: an operand may be a result, and a loop that reads and writes it
-        // at once would not be vectorised.
         // SAFETY: start + len <= n; the caller's contract. Every value read was written before.
         unsafe {
-            let mut k = 0;
-            while k < N {
-                let source = operands[k];
-                if !source.is_uniform() {
-                    if is_bool(bool_operands, k) {
-                        at::<LEVEL, _>(Fill::<Bool> { source, start, values: &mut truths[k].0[..len] });
-                    } else {
-                        at::<LEVEL, _>(Fill::<E> { source, start, values: &mut values[k].0[..len] });
-                    }
-                }
-                k += 1;
-            }
-            let of = |i: usize| -> ([E::Compute; N], [bool; N]) {
-                let (mut lanes, mut bools) = ([E::Compute::ZERO; N], [false; N]);
-                let mut k = 0;
-                while k < N {
-                    if is_bool(bool_operands, k) {
-                        bools[k] = truths[k].0[i].assume_init().0;
-                    } else {
-                        lanes[k] = values[k].0[i].assume_init();
-                    }
-                    k += 1;
-                }
-                (lanes, bools)
-            };
-            let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
-                let mut k = 0;
-                while k < R {
-                    if is_bool(bool_results, k) {
-                        of_bool[k].0[i].write(Logic(answers[k]));
-                    } else {
-                        of_type[k].0[i].write(y[k]);
-                    }
-                    k += 1;
-                }
-            };
-            let mut i = 0;
-            if const { O::INFO.is_random } {
-                let draw = Draw { first: draw.first + start as u64, ..*draw };
-                // Of the first evaluation, nothing remains but what it asks of the words.
-                let bits = drawn(&draw, len, |i, bits| {
-                    let (values, truths) = of(i);
-                    _ = op.apply(values, truths, bits);
-                });
-                while i < len {
-                    let (values, truths) = of(i);
-                    put(i, op.apply(values, truths, bits[i].into()));
-                    i += 1;
-                }
-            } else if let Some(angle) = const { angle::<E, O>() }
-                && are_small(|i| number(values[angle].0[i].assume_init()), len)
-            {
-                while i < len {
-                    let (values, truths) = of(i);
-                    maths::assume_small_angle(number(values[angle]));
-                    put(i, op.apply(values, truths, RandomWord::from(0)));
-                    i += 1;
-                }
-            } else {
-                while i < len {
-                    let (values, truths) = of(i);
-                    put(i, op.apply(values, truths, RandomWord::from(0)));
-                    i += 1;
-                }
-            }
-            let mut k = 0;
-            while k < R {
-                let target = results[k];
-                if is_bool(bool_results, k) {
-                    at::<LEVEL, _>(Store::<Bool> { target, start, values: &of_bool[k].0[..len] });
-                } else {
-                    at::<LEVEL, _>(Store::<F> { target, start, values: &of_type[k].0[..len] });
-                }
-                k += 1;
-            }
+            load::<E, O, N, LEVEL>(operands, start, &mut values, &mut truths, len);
+            let draw = Draw { first: draw.first + start as u64, ..*draw };
+            compute::<E, F, O, N, R>(&op, (&values, &truths), (&mut of_type, &mut of_bool), len, &draw);
+            store::<F, O, R, LEVEL>(results, start, &of_type, &of_bool, len);
         }
         start += len;
+    }
+}
+
+// Loops that an iterator would drive take the compiler twice as long: there are thousands of these functions.
+
+/// Fills the buffers of uniform operands.
+///
+/// # Safety
+/// The contract of [`FormulaFn`] holds.
+#[inline(always)]
+unsafe fn spread<E: Element, O: OpData, const N: usize>(
+    operands: &[Source; N],
+    len: usize,
+    values: &mut [Buffer<E>; N],
+    truths: &mut [Buffer<Bool>; N],
+) {
+    let mut k = 0;
+    while k < N {
+        if operands[k].is_uniform() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if is_bool(const { O::INFO.bool_operands }, k) {
+                    operands[k].spread::<Bool>(&mut truths[k].0[..len]);
+                } else {
+                    operands[k].spread::<E>(&mut values[k].0[..len]);
+                }
+            }
+        }
+        k += 1;
+    }
+}
+
+/// Has the cache fetch the elements from `ahead` on, of all contiguous tensors.
+#[inline(always)]
+fn fetch<E: Element, F: Element, O: OpData, const N: usize, const R: usize>(
+    operands: &[Source; N],
+    results: &[Target; R],
+    ahead: usize,
+) {
+    let mut k = 0;
+    while k < N + R {
+        let (first, step, size) = if k < N {
+            let size = if is_bool(const { O::INFO.bool_operands }, k) { 1 } else { size_of::<E>() };
+            (operands[k].pointer, operands[k].step, size)
+        } else {
+            let size = if is_bool(const { O::INFO.bool_results }, k - N) { 1 } else { size_of::<F>() };
+            (results[k - N].pointer.cast_const(), results[k - N].step, size)
+        };
+        if step == 1 {
+            prefetch(first.wrapping_add(ahead * size), size);
+        }
+        k += 1;
+    }
+}
+
+/// Loads `len` elements from `start` on, of all operands that are not uniform.
+///
+/// # Safety
+/// The contract of [`FormulaFn`] holds for `start + len` elements; the processor has `LEVEL`.
+#[inline(always)]
+unsafe fn load<E: Element, O: OpData, const N: usize, const LEVEL: u8>(
+    operands: &[Source; N],
+    start: usize,
+    values: &mut [Buffer<E>; N],
+    truths: &mut [Buffer<Bool>; N],
+    len: usize,
+) {
+    let mut k = 0;
+    while k < N {
+        let source = operands[k];
+        if !source.is_uniform() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if is_bool(const { O::INFO.bool_operands }, k) {
+                    at::<LEVEL, _>(Fill::<Bool> { source, start, values: &mut truths[k].0[..len] });
+                } else {
+                    at::<LEVEL, _>(Fill::<E> { source, start, values: &mut values[k].0[..len] });
+                }
+            }
+        }
+        k += 1;
+    }
+}
+
+/// Computes `len` elements in buffers.
+///
+/// # Safety
+/// The buffers of all operands have so many elements.
+#[inline(always)]
+unsafe fn compute<E, F, O, const N: usize, const R: usize>(
+    op: &O,
+    (values, truths): (&[Buffer<E>; N], &[Buffer<Bool>; N]),
+    (of_type, of_bool): (&mut [Buffer<F>; R], &mut [Buffer<Bool>; R]),
+    len: usize,
+    draw: &Draw,
+) where
+    E: Element,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let of = |i: usize| -> ([E::Compute; N], [bool; N]) {
+        let (mut lanes, mut bools) = ([E::Compute::ZERO; N], [false; N]);
+        let mut k = 0;
+        while k < N {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if is_bool(const { O::INFO.bool_operands }, k) {
+                    bools[k] = truths[k].0[i].assume_init().0;
+                } else {
+                    lanes[k] = values[k].0[i].assume_init();
+                }
+            }
+            k += 1;
+        }
+        (lanes, bools)
+    };
+    let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
+        let mut k = 0;
+        while k < R {
+            if is_bool(const { O::INFO.bool_results }, k) {
+                of_bool[k].0[i].write(Logic(answers[k]));
+            } else {
+                of_type[k].0[i].write(y[k]);
+            }
+            k += 1;
+        }
+    };
+    let mut i = 0;
+    if const { O::INFO.is_random } {
+        // The first evaluation only asks for words: its results go nowhere.
+        let bits = drawn(draw, len, |i, bits| {
+            let (values, truths) = of(i);
+            _ = op.apply(values, truths, bits);
+        });
+        while i < len {
+            let (values, truths) = of(i);
+            put(i, op.apply(values, truths, bits[i].into()));
+            i += 1;
+        }
+    } else if let Some(angle) = const { angle::<E, O>() }
+        // SAFETY: the caller's contract.
+        && are_small(|i| number(unsafe { values[angle].0[i].assume_init() }), len)
+    {
+        while i < len {
+            let (values, truths) = of(i);
+            // SAFETY: no angle of the block is large.
+            unsafe { maths::assume_small_angle(number(values[angle])) };
+            put(i, op.apply(values, truths, RandomWord::from(0)));
+            i += 1;
+        }
+    } else {
+        while i < len {
+            let (values, truths) = of(i);
+            put(i, op.apply(values, truths, RandomWord::from(0)));
+            i += 1;
+        }
+    }
+}
+
+/// Stores `len` elements from `start` on, of all results.
+///
+/// # Safety
+/// The contract of [`FormulaFn`] holds for `start + len` elements, which the buffers have; the processor has `LEVEL`.
+#[inline(always)]
+unsafe fn store<F: Element, O: OpData, const R: usize, const LEVEL: u8>(
+    results: &[Target; R],
+    start: usize,
+    of_type: &[Buffer<F>; R],
+    of_bool: &[Buffer<Bool>; R],
+    len: usize,
+) {
+    let mut k = 0;
+    while k < R {
+        let target = results[k];
+        // SAFETY: the caller's contract.
+        unsafe {
+            if is_bool(const { O::INFO.bool_results }, k) {
+                at::<LEVEL, _>(Store::<Bool> { target, start, values: &of_bool[k].0[..len] });
+            } else {
+                at::<LEVEL, _>(Store::<F> { target, start, values: &of_type[k].0[..len] });
+            }
+        }
+        k += 1;
     }
 }
 
@@ -400,7 +486,7 @@ pub(crate) struct FormulaRun<'a, const T: usize> {
     pub(crate) sizes: [usize; T],
     /// Parameters.
     pub(crate) words: &'a ParamWords,
-    /// Where a random op draws from; its results are contiguous, so that the walk's order is that of the elements.
+    /// The source of a random op. Its results are contiguous, so that the walk goes in the order of the elements.
     pub(crate) rng: Philox,
 }
 

@@ -21,7 +21,7 @@ const BLOCK: usize = 256;
 /// The op `O` in elements `E`.
 ///
 /// # Safety
-/// As [`GeneratorFn`].
+/// The contract of [`GeneratorFn`] holds.
 pub unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
 where
     E: Element<Compute: Word>,
@@ -44,7 +44,7 @@ struct Run<E, O> {
 }
 
 /// # Safety
-/// As [`GeneratorFn`].
+/// The contract of [`GeneratorFn`] holds.
 impl<E, O> Loop for Run<E, O>
 where
     E: Element<Compute: Word>,
@@ -148,7 +148,7 @@ pub(crate) unsafe fn run_generator(
     tasks(planes.div_ceil(together) as usize * in_a_plane, run);
 }
 
-/// What one task makes: rows of a plane, or where planes are small, several whole ones.
+/// The part of one task: rows of a plane, or several whole planes if they are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tasks {
     planes: u32,

@@ -1,7 +1,6 @@
 //! Neighbouring elements to their compute type and back.
 //!
-//! Loops that the compiler makes vector code of, but for f16, for which it has no conversion: F16C's, from the level on
-//! that has them.
+//! The compiler turns these loops into vector code. It has no conversion of f16: levels with F16C use its instructions.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +8,7 @@ use pointwise_core::{DType, Element};
 
 use super::level::BASELINE;
 
-/// Whether elements are converted by F16C.
+/// True if elements are converted by F16C.
 pub(super) const fn by_f16c<E: Element>(level: u8) -> bool {
     cfg!(target_arch = "x86_64") && level > BASELINE && matches!(E::DTYPE, DType::F16)
 }
@@ -62,7 +61,7 @@ mod f16c {
     /// Sixteen values.
     ///
     /// # Safety
-    /// Valid; the processor has `LEVEL`.
+    /// Valid for sixteen values; the processor has `LEVEL`.
     #[inline(always)]
     unsafe fn widen<const LEVEL: u8>(x: *const u16, values: *mut f32) {
         // SAFETY: the caller's contract.
@@ -80,7 +79,7 @@ mod f16c {
     /// Sixteen values, rounded.
     ///
     /// # Safety
-    /// As [`widen`].
+    /// Valid for sixteen values; the processor has `LEVEL`.
     #[inline(always)]
     unsafe fn narrow<const LEVEL: u8>(values: *const f32, y: *mut u16) {
         // SAFETY: the caller's contract.
@@ -121,7 +120,7 @@ mod f16c {
     }
 
     /// # Safety
-    /// As [`load`].
+    /// Valid for `n` elements; the processor has `LEVEL`.
     #[inline(always)]
     pub(super) unsafe fn store<const LEVEL: u8>(values: *const f32, y: *mut u16, n: usize) {
         let whole = n - n % LANES;

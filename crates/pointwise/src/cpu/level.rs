@@ -42,7 +42,7 @@ pub(super) unsafe fn at_best<L: Loop>(of: L) {
 /// Calls a loop that is compiled for a level, as a function of its own: what many loops call is compiled once.
 ///
 /// # Safety
-/// As [`Loop::run`].
+/// The contract of [`Loop::run`] holds.
 #[inline(always)]
 pub(super) unsafe fn at<const LEVEL: u8, L: Loop>(of: L) {
     // SAFETY: the caller's contract.
@@ -58,7 +58,7 @@ pub(super) unsafe fn at<const LEVEL: u8, L: Loop>(of: L) {
 }
 
 /// # Safety
-/// As [`Loop::run`].
+/// The contract of [`Loop::run`] holds.
 #[inline(never)]
 unsafe fn baseline<L: Loop>(of: L) {
     // SAFETY: the caller's contract.
@@ -66,7 +66,7 @@ unsafe fn baseline<L: Loop>(of: L) {
 }
 
 /// # Safety
-/// As [`Loop::run`].
+/// The contract of [`Loop::run`] holds.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -76,7 +76,7 @@ unsafe fn avx2<L: Loop>(of: L) {
 }
 
 /// # Safety
-/// As [`Loop::run`].
+/// The contract of [`Loop::run`] holds.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
@@ -89,8 +89,8 @@ unsafe fn avx512<L: Loop>(of: L) {
 #[cfg(target_arch = "x86_64")]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The level at which loops run: the best that the processor has, or the one that `POINTWISE_CPU` names (`baseline`,
-/// `avx2`), if that is lower.
+/// Returns the level of loops: the processor's best, or the level that `POINTWISE_CPU` names (`baseline`, `avx2`) if that
+/// is lower.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn level() -> u8 {

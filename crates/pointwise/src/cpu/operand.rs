@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether every element is the same.
+    /// True if every element is the same.
     #[inline(always)]
     pub(super) fn is_uniform(&self) -> bool {
         self.word.is_some() || self.step == 0
@@ -50,7 +50,7 @@ pub(super) const BLOCK: usize = 256;
 pub(super) struct Buffer<E: Element, const LEN: usize = BLOCK>(pub(super) [MaybeUninit<E::Compute>; LEN]);
 
 impl<E: Element, const LEN: usize> Buffer<E, LEN> {
-    /// None of them is written.
+    /// A buffer without values.
     pub(super) const NEW: Self = Buffer([const { MaybeUninit::uninit() }; LEN]);
 }
 

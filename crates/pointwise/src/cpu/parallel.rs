@@ -12,7 +12,7 @@ use crate::error::{ErrorKind, Result};
 /// Elements of a task: large enough that handing it out costs nothing, small enough to spread a medium tensor.
 pub(super) const TASK: usize = 1 << 15;
 
-/// The program's threads, on which CPU calls run once [`set_executor`] was called.
+/// The program's threads. CPU calls run on them once [`set_executor`] was called.
 ///
 /// ```
 /// use pointwise::parallel::{Executor, set_executor};
@@ -46,8 +46,8 @@ static EXECUTOR: OnceLock<&'static dyn Executor> = OnceLock::new();
 
 /// Lets CPU calls run on the program's own threads from now on, for as long as the process lives.
 ///
-/// Without it they run on one thread for each processor, or on `RAYON_NUM_THREADS` threads: the calling thread, and those
-/// of a pool that the first large call makes. A process that was made by `fork` makes its own. A call from a thread of a
+/// Without it they run on one thread for each processor, or on `RAYON_NUM_THREADS` threads: the calling thread, and a pool
+/// that the first large call makes. A process that was made by `fork` makes its own. A call from a thread of a
 /// rayon pool runs on that pool.
 ///
 /// # Errors

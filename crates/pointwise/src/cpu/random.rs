@@ -22,7 +22,7 @@ pub(crate) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Ph
 /// The op `O` on elements `E`.
 ///
 /// # Safety
-/// As [`RandomFn`].
+/// The contract of [`RandomFn`] holds.
 pub(crate) unsafe fn random<E, O>(
     x: *const u8,
     y: *mut u8,
@@ -53,7 +53,7 @@ struct Run<E, O> {
 }
 
 /// # Safety
-/// As [`RandomFn`].
+/// The contract of [`RandomFn`] holds.
 impl<E, O> Loop for Run<E, O>
 where
     E: Element,
@@ -96,7 +96,7 @@ where
 /// Runs `op` over `n` elements of `size` bytes, in parallel.
 ///
 /// # Safety
-/// As [`RandomFn`].
+/// The contract of [`RandomFn`] holds.
 pub(crate) unsafe fn run_random(
     op: RandomFn,
     (x, y, mask): (*const u8, *mut u8, *mut u8),

@@ -34,7 +34,7 @@ pub(crate) unsafe fn rope(dtype: DType, source: Source, pointers: &Pointers, wal
 }
 
 /// # Safety
-/// As [`rope`].
+/// The contract of [`rope`] holds.
 unsafe fn tokens<E: RopeElement>(source: Source, pointers: &Pointers, walk: &RopeWalk) {
     let token_elements = (walk.q.heads + walk.k.heads) as usize * (2 * walk.half + walk.rest_lanes) as usize;
     let task = (TASK / token_elements.max(1)).clamp(1, 1 << 16) as u32;
@@ -58,7 +58,7 @@ struct Tokens<'a, E> {
 }
 
 /// # Safety
-/// As [`rope`].
+/// The contract of [`rope`] holds.
 impl<E: RopeElement> Loop for Tokens<'_, E> {
     #[inline(always)]
     unsafe fn run<const LEVEL: u8>(self) {
@@ -71,7 +71,7 @@ impl<E: RopeElement> Loop for Tokens<'_, E> {
 /// A function, for its references share no memory with what it writes, as far as the compiler knows.
 ///
 /// # Safety
-/// As [`rope`]; tokens `start..end` exist.
+/// The contract of [`rope`] holds; tokens `start..end` exist.
 #[inline(always)]
 unsafe fn range<E: RopeElement, const LEVEL: u8>(
     source: Source,
@@ -116,7 +116,7 @@ unsafe fn range<E: RopeElement, const LEVEL: u8>(
 /// Cosines and sines of a token by its position on an axis, times the factor; of no rotation, where no table has it.
 ///
 /// # Safety
-/// As [`rope`].
+/// The contract of [`rope`] holds.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn angles<E: RopeElement>(
@@ -144,7 +144,7 @@ unsafe fn angles<E: RopeElement>(
 /// The heads of one token.
 ///
 /// # Safety
-/// As [`rope`].
+/// The contract of [`rope`] holds.
 #[inline(always)]
 unsafe fn heads<E: RopeElement, const LEVEL: u8>(
     side: &Side,
@@ -212,7 +212,7 @@ unsafe fn heads<E: RopeElement, const LEVEL: u8>(
 /// Cosines and sines of one row.
 ///
 /// # Safety
-/// As [`rope`]; the tables have the row.
+/// The contract of [`rope`] holds; the tables have the row.
 #[inline(always)]
 unsafe fn fill<E: RopeElement>(
     source: Source,
@@ -257,7 +257,7 @@ unsafe fn fill<E: RopeElement>(
 /// The position of a token on an axis, and whether it has one that the tables know; as in the kernel.
 ///
 /// # Safety
-/// As [`rope`].
+/// The contract of [`rope`] holds.
 unsafe fn position(pointers: &Pointers, walk: &RopeWalk, [batch, row]: [i64; 2], token: u32, axis: u32) -> (i64, bool) {
     let read = |list: *const u8, i: i64| {
         // SAFETY: the caller's contract.

@@ -117,8 +117,8 @@ const ROWS: usize = 3;
 /// More than a block.
 const COLUMNS: usize = 300;
 
-/// The sum of operands, each of half the weight of the one before it, or whether that is above 0. Those of `BOOLS` are
-/// bools.
+/// The sum of operands, each of half the weight of the one before it, or a test if the sum is above 0. The operands of
+/// `BOOLS` are bools.
 #[derive(Clone, Copy)]
 struct Mixed<const N: usize, const BOOLS: u16, const ANSWER: bool>;
 
@@ -142,7 +142,7 @@ impl<T: Num, const N: usize, const BOOLS: u16, const ANSWER: bool> Formula<T, N,
     }
 }
 
-/// How an operand is given.
+/// The form of an operand.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Number,
@@ -259,7 +259,7 @@ fn bools_beside_elements_of_every_size_agree() {
     check_all_mixed::<i16>();
     check_all_mixed::<f32>();
     check_all_mixed::<i64>();
-    // Of a rounded type results go by blocks.
+    // Results of a rounded type go by blocks.
     check_mixed::<bf16, 2, 0b10, false>();
     check_mixed::<bf16, 2, 0b10, true>();
 }

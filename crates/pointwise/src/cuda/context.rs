@@ -27,7 +27,7 @@ const EMULATED: &[u32] = &[];
 /// The size of the tables that cache kernels: one place for each device, the emulated ones last.
 pub(crate) const SLOTS: usize = MAX_DEVICES + EMULATED.len();
 
-/// What a GPU is.
+/// The properties of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -45,7 +45,7 @@ pub struct DeviceInfo {
     pub memory_bytes: usize,
     /// The newest CUDA version the driver serves, major and minor.
     pub driver: (u32, u32),
-    /// Whether kernels are launched while those before them on a stream end: see [`Stream`](crate::Stream).
+    /// True if a kernel may be launched while the one before it on a stream ends: see [`Stream`](crate::Stream).
     pub dependent_launch: bool,
     /// The device's identity, the same in every process.
     pub uuid: [u8; 16],
@@ -57,13 +57,13 @@ pub(crate) struct Context {
     pub(super) raw: Handle,
     /// The device's own stream: tensors are allocated, filled and freed on it.
     pub(super) own: RawStream,
-    /// What the host copies on: nobody captures it, so it can be waited for while others capture.
+    /// The stream of the host's copies: nobody captures it, so it can be waited for while others capture.
     pub(super) copies: RawStream,
     /// Streams that this crate has made.
     streams: Mutex<Vec<Weak<RawStream>>>,
     /// Streams of other code, by their handles, which the driver need not be asked about again.
     pub(super) foreign: RwLock<HashMap<usize, Arc<RawStream>>>,
-    /// Where stream-ordered allocations come from; none where the device has no such pools.
+    /// The pools of stream-ordered allocations; none if the device has no such pools.
     pub(super) pools: Option<Pools>,
     /// The driver's number.
     pub(crate) ordinal: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Context {
     pub(super) launch_early: Option<sys::LaunchKernelEx>,
     /// Held while a kernel is loaded.
     pub(crate) loading: Mutex<()>,
-    /// Memory dropped while a stream was captured on which it was used, to be freed after that.
+    /// Memory that was dropped while a stream that used it was captured. It is freed after the capture.
     pub(super) dropped: Mutex<Vec<Dropped>>,
     /// Memory dropped otherwise, for the next tensors.
     pub(super) reuse: Reuse,
@@ -88,7 +88,7 @@ unsafe impl Sync for Context {}
 
 static CONTEXTS: [OnceLock<Context>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 
-/// How many devices the driver sees.
+/// Returns the number of devices that the driver sees.
 ///
 /// # Errors
 /// [`ErrorKind::NoDriver`].
@@ -130,7 +130,7 @@ impl Context {
         Context::of_slot(emulated::driver()?, ordinal, MAX_DEVICES + ordinal)
     }
 
-    /// Whether the device is emulated on the CPU.
+    /// True if the device is emulated on the CPU.
     #[inline]
     pub(crate) fn is_emulated(&self) -> bool {
         self.slot >= MAX_DEVICES
@@ -213,7 +213,7 @@ impl Context {
     /// Not for the whole context: the driver does not bear that beside a capture.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     pub(crate) fn synchronize(&'static self) -> Result<()> {
         let made: Vec<_> = {
             let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,8 +319,8 @@ impl Drop for Current {
     }
 }
 
-/// What a device gives while its [`Context`] is made: given back on drop, so that a failure can be tried again without
-/// end.
+/// The driver's objects while a [`Context`] is made. They are given back on drop, so that a program can try again after a
+/// failure, without end.
 struct Held {
     api: &'static Api,
     device: c_int,
@@ -352,7 +352,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: the streams, if there are any, were created here, the context retained here; all are given back once,
-        // and nobody else has them. What these calls return does not matter: the failure before them is what is told.
+        // and nobody else has them. The results of these calls do not matter: the error tells of the failure before them.
         unsafe {
             for stream in self.streams.into_iter().filter(|stream| !stream.is_null()) {
                 (self.api.cuStreamDestroy_v2)(stream);

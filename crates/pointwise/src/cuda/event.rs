@@ -90,7 +90,7 @@ impl Event {
     /// Waits until the work marked is done.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Errors of the work.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()
     }

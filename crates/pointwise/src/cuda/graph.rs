@@ -40,41 +40,41 @@ pub(super) struct Capture {
     /// Behind the stream's work from before.
     pub(super) before: Arc<RawEvent>,
     pub(super) uses: Arc<GraphUse>,
-    /// Whether it was begun on another stream, which this one has waited for.
+    /// True if it was begun on another stream, which this one has waited for.
     pub(super) joined: bool,
     /// Only its calls are recorded.
     pub(super) thread: ThreadId,
 }
 
 thread_local! {
-    /// How many captures this thread has under way.
+    /// The number of captures that this thread has under way.
     static UNDER_WAY: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether this thread is capturing a stream, on whichever device.
+/// True if this thread is capturing a stream on any device.
 #[inline]
 pub(super) fn this_thread_captures() -> bool {
     UNDER_WAY.get() > 0
 }
 
 impl Capture {
-    /// Whether the calling thread has begun it.
+    /// True if the calling thread has begun it.
     #[inline]
     pub(super) fn is_of_this_thread(&self) -> bool {
         self.thread == thread::current().id()
     }
 
-    /// Whether the stream that it was begun on has ended it.
+    /// True if the stream that it was begun on has ended it.
     pub(super) fn has_ended_elsewhere(&self) -> bool {
         self.joined && self.uses.ended.load(Ordering::Acquire)
     }
 }
 
-/// The memory that a graph uses, and where it was launched: what the tensors it uses must be waited for on.
+/// The memory that a graph uses, and the streams that it was launched on: its tensors must wait for them.
 #[derive(Default)]
 pub(super) struct GraphUse {
     streams: Mutex<Vec<Arc<RawStream>>>,
-    /// Of a capture that is under way; then it is the graph's.
+    /// The memory of a capture under way. When the capture ends, the graph takes it.
     memory: Mutex<Vec<Arc<Block>>>,
     ended: AtomicBool,
     gone: AtomicBool,
@@ -96,7 +96,7 @@ impl GraphUse {
         std::mem::take(&mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the graph will not be launched again.
+    /// True if the graph will not be launched again.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }

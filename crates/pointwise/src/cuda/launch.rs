@@ -15,7 +15,7 @@ static EARLY: LaunchAttribute = LaunchAttribute::new(sys::PROGRAMMATIC_STREAM_SE
 /// before this returns.
 ///
 /// # Errors
-/// The driver's; those of earlier kernels too.
+/// Errors of the driver and of earlier kernels.
 ///
 /// # Safety
 /// `function` is of the stream's context, `params` has one pointer for each of the kernel's
@@ -44,10 +44,10 @@ pub(crate) struct Grid {
 /// [`launch`] of a grid of any shape.
 ///
 /// # Errors
-/// As there.
+/// The errors of [`launch`].
 ///
 /// # Safety
-/// As there; the function was loaded for that much shared memory.
+/// The conditions of [`launch`] hold, and the function was loaded for that much shared memory.
 #[inline]
 pub(crate) unsafe fn launch_grid(
     function: Function,

@@ -20,7 +20,7 @@ pub(super) struct Dropped {
 }
 
 impl Context {
-    /// Whether the device's own stream is being captured, by this crate or by others.
+    /// True if the device's own stream is being captured, by this crate or by others.
     ///
     /// # Errors
     /// The driver's.
@@ -239,7 +239,7 @@ pub(crate) fn keep(context: &'static Context, bytes: &[u8]) -> Result<Option<Dev
 /// Copies `from` to the device, behind the own stream's work and all that `usage` tells; done when this returns.
 ///
 /// # Errors
-/// The driver's, and those of earlier work.
+/// Errors of the driver and of earlier work.
 ///
 /// # Safety
 /// `to` has room for `from`, and nothing else uses it but that work.
@@ -261,7 +261,7 @@ pub(crate) unsafe fn copy_in(
 /// returns.
 ///
 /// # Errors
-/// The driver's, and those of earlier work.
+/// Errors of the driver and of earlier work.
 ///
 /// # Safety
 /// `from` has and `to` takes `bytes` bytes, and nothing else writes `from` but that work.
@@ -325,7 +325,7 @@ pub(crate) unsafe fn copy_within(held: &Held<'_>, to: DevicePointer, from: Devic
 /// returns.
 ///
 /// # Errors
-/// The driver's, and those of earlier work.
+/// Errors of the driver and of earlier work.
 ///
 /// # Safety
 /// Both have `bytes` bytes, and nothing else uses the target or writes the source but that work.
@@ -372,7 +372,7 @@ pub(crate) unsafe fn fill(held: &Held<'_>, to: DevicePointer, value: u8, bytes: 
 /// all are there. Queued on the device's own stream.
 ///
 /// # Errors
-/// The driver's, and those of work queued earlier.
+/// Errors of the driver and of earlier work.
 ///
 /// # Safety
 /// `to` has `bytes` bytes, a multiple of `element`'s, which nothing uses but work on the own stream.
@@ -402,7 +402,7 @@ mod tests {
         Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()))
     }
 
-    /// How often the driver was asked to allocate and to free since the last time.
+    /// Returns the numbers of allocations and frees that the driver was asked for since the last time.
     fn asked() -> [usize; 2] {
         let calls = stub::calls();
         stub::fail("");

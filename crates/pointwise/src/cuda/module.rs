@@ -26,7 +26,7 @@ impl Function {
     }
 }
 
-/// What the driver is given: the bytes, and what they are for.
+/// The bytes for the driver, and their purpose.
 pub(crate) struct Image<'a> {
     /// PTX that ends in a NUL byte, or a cubin.
     pub(crate) bytes: &'a [u8],
@@ -96,7 +96,7 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: u
     Ok(Function(function))
 }
 
-/// A module that is unloaded on drop: one of which no function was given out.
+/// A module that gave out no function yet. It is unloaded on drop.
 struct Loaded<'a> {
     context: &'a Context,
     module: Handle,
@@ -167,7 +167,7 @@ fn advice(code: i32, image: &Image<'_>, context: &Context) -> Option<String> {
             ),
             None => format!("PTX {major}.{minor} needs a newer driver: update it"),
         }),
-        // What the driver's compiler says to PTX for a newer device than there is.
+        // The driver's compiler gives this code for PTX of a newer device.
         code::INVALID_PTX if image.sm > context.info.sm => other_device(),
         code::NO_BINARY_FOR_GPU => other_device(),
         code::INVALID_PTX => {

@@ -1,7 +1,7 @@
 //! Small blocks that were dropped, kept for the next tensors of their size: a call that allocates its result asks the
 //! driver for nothing but the launch.
 //!
-//! A block is kept only if all work on it is queued on the device's own stream, on which the next owner's work follows.
+//! A block is kept only if all work on it is queued on the device's own stream: the next owner's work follows there.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 2 << 20;
 /// So many blocks are kept, at most 64 MiB.
 const MOST_BLOCKS: usize = 32;
 
-/// Whether a block of so many bytes may be kept.
+/// True if a block of so many bytes may be kept.
 pub(super) const fn is_kept(bytes: usize) -> bool {
     bytes <= MOST_BYTES
 }
@@ -52,7 +52,7 @@ impl Reuse {
         Some(kept.remove(newest).address)
     }
 
-    /// Keeps a block, and gives the one for which there is no room, if any: the oldest, or this one.
+    /// Keeps a block. If there is no room for all, returns the oldest, or this one.
     pub(super) fn keep(&self, bytes: usize, address: DevicePointer) -> Option<DevicePointer> {
         if !is_kept(bytes) || self.most_blocks == 0 {
             return Some(address);
@@ -63,7 +63,7 @@ impl Reuse {
         oldest
     }
 
-    /// All blocks, none of which is kept any more.
+    /// Returns all blocks, and keeps none.
     pub(super) fn empty(&self) -> Vec<DevicePointer> {
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         kept.drain(..).map(|block| block.address).collect()

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct RawStream {
     api: &'static Api,
     raw: Handle,
-    /// Whether it waits for no work but its own: kernels may then be launched early.
+    /// True if it waits for its own work only: kernels may then be launched early.
     non_blocking: bool,
     owner: Owner,
     /// Written while a capture begins or ends, read while work is queued: a call is in a capture, with the memory that it
@@ -105,7 +105,7 @@ impl RawStream {
         self.non_blocking
     }
 
-    /// Whether this crate is capturing it.
+    /// True if this crate is capturing it.
     #[inline]
     pub(crate) fn is_captured_here(&self) -> bool {
         self.read().is_some()
@@ -117,7 +117,7 @@ impl RawStream {
         Reading(self.capture.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`RawStream::read`], to begin or end one, when no work is being queued.
+    /// [`RawStream::read`], to begin or end a capture: waits until no work is being queued.
     ///
     /// # Errors
     /// [`ErrorKind::StreamCaptured`] while another thread captures the stream.
@@ -130,8 +130,8 @@ impl RawStream {
         }
     }
 
-    /// Whether all work queued here is done, and none is being queued. `false` where that cannot be asked now: during a
-    /// capture, or if the driver fails.
+    /// True if all work queued here is done, and none is being queued. False during a capture, when the driver cannot be
+    /// asked, and if the driver fails.
     pub(super) fn is_idle(&self, context: &'static Context) -> bool {
         let capture = match self.capture.try_write() {
             Ok(capture) => capture,
@@ -147,7 +147,7 @@ impl RawStream {
         unsafe { call!(context.api, cuStreamQuery(self.raw)) }.is_ok()
     }
 
-    /// Whether the stream is being captured, be it that the capture is spoiled already.
+    /// True if the stream is being captured, also if the capture is spoiled already.
     ///
     /// # Errors
     /// The driver's.
@@ -159,8 +159,8 @@ impl RawStream {
         Ok(status != 0)
     }
 
-    /// An event behind all work that is queued here. Of a captured stream: behind what was queued before the capture,
-    /// as the rest is not to be run.
+    /// Returns an event behind all work that is queued here. If the stream is captured, the event is behind the work from
+    /// before the capture, as the rest does not run.
     ///
     /// # Errors
     /// The driver's; [`ErrorKind::Unsupported`] while other code captures the stream.
@@ -198,7 +198,7 @@ impl RawStream {
     /// Waits, on the host, for the work queued here. A capture under way is no part of it.
     ///
     /// # Errors
-    /// Those of the work, or as [`RawStream::mark`].
+    /// Errors of the work; the errors of [`RawStream::mark`].
     pub(crate) fn synchronize(&self, context: &'static Context) -> Result<()> {
         self.mark(context)?.synchronize()
     }
@@ -235,8 +235,8 @@ impl Reading<'_> {
     }
 }
 
-/// A stream on which a call queues its work: all of it and the notes of what it uses. Until it is dropped no capture
-/// begins or ends there. While a thread has one, it takes none of the same stream.
+/// The stream of a call, which queues its work and the notes of its memory there. Until this is dropped no capture begins
+/// or ends on the stream. While a thread has one, it takes none of the same stream.
 pub(crate) struct Held<'a> {
     pub(super) context: &'static Context,
     pub(super) stream: &'a RawStream,
@@ -429,7 +429,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &again) && calls.is_empty(), "{calls:?}");
         let (other, calls) = foreign(0x48, None);
         assert!(other.raw() != first.raw() && calls == asks, "{calls:?}");
-        // One that its owner may destroy as soon as we are done with it is asked about each time.
+        // The owner may destroy this stream as soon as we are done with it: the driver is asked about it each time.
         let owner = Arc::new(());
         for _ in 0..2 {
             let (kept, calls) = foreign(0x40, Some(Arc::clone(&owner) as _));

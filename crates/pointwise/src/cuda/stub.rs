@@ -21,10 +21,10 @@ thread_local! {
     static STREAMS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a failing call returns, but for an allocation: that is out of memory.
+/// The result of a failing call. A failing allocation is out of memory instead.
 const UNKNOWN: i32 = 999;
 
-/// A driver of which one call fails.
+/// Returns a driver with one call that fails.
 pub(super) fn driver(failing: &'static str) -> &'static Driver {
     fail(failing);
     CURRENT.set(BEFORE);
@@ -71,7 +71,7 @@ pub(super) fn current() -> Handle {
     CURRENT.get()
 }
 
-/// What a call returns.
+/// Returns the result of a call.
 pub(super) fn answer(call: &'static str) -> i32 {
     if call == FAILING.get() {
         return UNKNOWN;

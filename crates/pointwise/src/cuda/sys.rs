@@ -75,7 +75,7 @@ pub(crate) mod code {
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: i32 = 900;
     /// The last of those that say a stream is captured.
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: i32 = 908;
-    /// None of the driver's: what the emulator found.
+    /// The emulator found a fault. The driver has no such code.
     #[cfg(feature = "emulator")]
     pub(crate) const EMULATOR: i32 = 1 << 20;
 }
@@ -342,7 +342,7 @@ fn split_version(number: c_int) -> (u32, u32) {
     (number / 1000, number % 1000 / 10)
 }
 
-/// What a result stands for, in the driver's words.
+/// Returns the error of a result, with the driver's words.
 pub(crate) fn answer(api: &Api, code: i32) -> DriverError {
     let read = |get: unsafe extern "C" fn(i32, *mut *const c_char) -> i32| {
         let mut text = std::ptr::null();

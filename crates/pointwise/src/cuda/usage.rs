@@ -9,7 +9,7 @@ use super::memory::Block;
 use super::stream::{Held, RawStream};
 use crate::error::Result;
 
-/// Where a block of memory was used, other than on its device's own stream outside of captures.
+/// The places where a block of memory was used, without its device's own stream outside of captures.
 #[derive(Default)]
 pub(crate) struct Usage {
     /// The first such place: all there is, of most tensors.
@@ -42,14 +42,14 @@ impl Place {
     }
 }
 
-/// Whether a list of so many streams is looked through for those whose work is done, before one more comes to it: each
-/// time that it has doubled, so that a call costs the same however many streams there have been.
+/// True if a list of so many streams should forget those whose work is done, before it gets one more. It does so each time
+/// that it has doubled: a call then costs the same, however many streams there have been.
 pub(super) fn is_time_to_forget(known: usize) -> bool {
     known >= 8 && known.is_power_of_two()
 }
 
 impl Usage {
-    /// Whether the memory was used on the device's own stream alone.
+    /// True if the memory was used on the device's own stream alone.
     #[inline]
     pub(super) fn is_own(&self) -> bool {
         self.first.get().is_none()
@@ -60,7 +60,7 @@ impl Usage {
     /// be filled. A capture keeps the block.
     ///
     /// # Errors
-    /// The driver's, and those of earlier work.
+    /// Errors of the driver and of earlier work.
     #[inline]
     pub(crate) fn note(block: &Arc<Block>, held: &Held<'_>) -> Result<()> {
         let is_known = match held.shared {
@@ -124,7 +124,7 @@ impl Usage {
         more.push(place);
     }
 
-    /// How many places are known.
+    /// Returns the number of known places.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         usize::from(self.first.get().is_some()) + self.more.lock().unwrap().len()
@@ -161,13 +161,13 @@ mod tests {
             note(&context.new_stream().unwrap());
             assert!(block.usage.places() <= 9);
         }
-        // Of streams that still work none is.
+        // A stream that still works is not forgotten.
         stub::fail("cuStreamQuery");
         let before = block.usage.places();
         let streams: Vec<_> = (0..100).map(|_| context.new_stream().unwrap()).collect();
         streams.iter().for_each(note);
         assert_eq!(block.usage.places(), before + streams.len());
-        // Nor is one on which a call is being queued.
+        // A stream is not forgotten while a call is queued on it.
         stub::fail("");
         let held = context.hold(Some(&streams[0])).unwrap();
         let others: Vec<_> = (0..100).map(|_| context.new_stream().unwrap()).collect();

@@ -49,7 +49,7 @@ impl<'a, T: Scalar, D: Dimension> TryFrom<ArrayViewMut<'a, T, D>> for TensorView
     /// Views an array's memory to write it, on the CPU.
     ///
     /// # Errors
-    /// More than 8 dimensions; strides by which two indices might name the same element.
+    /// More than 8 dimensions; strides that let two indices name the same element.
     fn try_from(mut array: ArrayViewMut<'a, T, D>) -> Result<Self> {
         let (pointer, strides) = (array.as_mut_ptr(), strides(array.strides()));
         // SAFETY: the array has valid elements of `T` at its strides, and is the only way to them for 'a. Ops write
@@ -86,7 +86,7 @@ impl TensorView<'_> {
     /// Copies the elements to an array on the host: see [`Tensor::to_ndarray`].
     ///
     /// # Errors
-    /// Those of [`Tensor::to_ndarray`].
+    /// The errors of [`Tensor::to_ndarray`].
     pub fn to_ndarray<T: Scalar>(&self) -> Result<ArrayD<T>> {
         let (elements, shape) = (self.to_vec::<T>()?, IxDyn(self.shape()));
         ArrayD::from_shape_vec(shape, elements).map_err(|error| {

@@ -65,36 +65,42 @@ impl Tensor {
     /// # Errors
     /// Out of memory; the driver's.
     pub fn to_safetensors(&self) -> Result<ToFile> {
-        Ok(ToFile { dtype: to_file(self.dtype()), shape: self.shape().to_vec(), bytes: self.to_bytes()? })
+        Ok(ToFile { dtype: to_file(self.dtype())?, shape: self.shape().to_vec(), bytes: self.to_bytes()? })
     }
 }
 
 /// Returns the element type of a file's.
 ///
 /// # Errors
-/// One that ops do not take, such as F64.
+/// A type that ops do not take, such as F64.
 pub fn dtype(of_file: Dtype) -> Result<DType> {
-    DType::ALL.into_iter().find(|&ours| to_file(ours) == of_file).ok_or_else(|| {
-        let known: Vec<String> = DType::ALL.iter().map(|&ours| to_file(ours).to_string()).collect();
-        let advice = format!("convert it to one of {}", known.join(", "));
-        ErrorKind::Unsupported { what: format!("a tensor of {of_file} elements"), advice }.into()
+    let name = of_file.to_string();
+    DType::ALL.into_iter().find(|dtype| dtype.safetensors_name() == name).ok_or_else(|| {
+        let known = DType::ALL.map(DType::safetensors_name).join(", ");
+        let (what, advice) = (format!("a tensor of {name} elements"), format!("convert it to one of {known}"));
+        ErrorKind::Unsupported { what, advice }.into()
     })
 }
 
-/// Returns the file's name of an element type.
-#[must_use]
-pub fn to_file(dtype: DType) -> Dtype {
-    match dtype {
-        DType::F32 => Dtype::F32,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F8E4M3 => Dtype::F8_E4M3,
-        DType::F8E5M2 => Dtype::F8_E5M2,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::U8 => Dtype::U8,
-        DType::Bool => Dtype::BOOL,
+/// Returns the file's element type for one of ours, by [`DType::safetensors_name`].
+///
+/// # Errors
+/// The crate `safetensors` has no type of this name.
+pub fn to_file(dtype: DType) -> Result<Dtype> {
+    serde_json::from_value(dtype.safetensors_name().into()).map_err(|_| {
+        let advice = "convert the tensor first".to_owned();
+        ErrorKind::Unsupported { what: format!("a tensor of {dtype} elements in a file"), advice }.into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_goes_to_a_file_and_back() {
+        for ours in DType::ALL {
+            assert_eq!(dtype(to_file(ours).unwrap()).unwrap(), ours);
+        }
     }
 }

@@ -147,8 +147,8 @@ unsafe impl Sync for TensorView<'_> {}
 unsafe impl Sync for TensorViewMut<'_> {}
 
 impl TensorView<'_> {
-    /// Takes the device's own stream to queue work on the memory, behind the work that other streams have on it. Of memory
-    /// of other code the caller has vouched for that.
+    /// Takes the device's own stream to queue work on the memory, behind the work that other streams have on it. For memory
+    /// of other code the caller has promised this order.
     ///
     /// # Errors
     /// A stream that other code captures, or another thread; the driver's.

@@ -32,12 +32,12 @@ use crate::files::{check_regular, read_small};
 /// The environment variable with the folder of the cache.
 pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
 
-/// The file's name; its number is that of the format.
+/// The file's name. It has the number of the format.
 const FILE: &str = "tuner-3.json";
 const FORMAT: &str = "pointwise tuner 3";
-/// How long a writer waits for the others. Each needs some milliseconds.
+/// The time that a writer waits for the others. Each needs some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What the name of every version's format starts with.
+/// The start of every format's name.
 const ANY_FORMAT: &str = "pointwise tuner";
 
 /// The user's file; `None` where the environment names no folder.
@@ -151,7 +151,7 @@ fn try_write(file: &Path, device: &str, entry: &str, choice: &Choice) -> io::Res
 /// The lock of this path, until it is dropped.
 ///
 /// # Errors
-/// Others hold it for longer than any writer needs; what is there is no file; those of the file system.
+/// Others hold it for longer than any writer needs; there is something else than a file; errors of the file system.
 fn lock(path: &Path) -> io::Result<File> {
     // A new one is no link's target.
     let made = match File::options().append(true).create_new(true).open(path) {
@@ -421,7 +421,7 @@ mod tests {
         assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
     }
 
-    /// A file of which nothing is known is not replaced by one of a single entry. A link to a folder stands for it here:
+    /// A file that cannot be read is not replaced by one of a single entry. A link to a folder stands for such a file here:
     /// reading it fails for every user, and a rename would replace it.
     #[cfg(unix)]
     #[test]
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 2);
     }
 
-    /// The draft has a name that nobody can foretell, and a link in its place or in that of the lock leads nowhere.
+    /// Nobody can foretell the draft's name. A link in the place of the file or of the lock leads nowhere.
     #[cfg(unix)]
     #[test]
     fn no_link_leads_to_another_file() {

@@ -12,7 +12,7 @@ impl Tuner {
     /// [`Tuner::tune`] for a binary op or one with a weight a channel.
     ///
     /// # Errors
-    /// Those of [`BinaryKernel::run_into`]; tensors on the CPU, without elements, a stream that is being captured.
+    /// The errors of [`BinaryKernel::run_into`]; tensors on the CPU or without elements; a stream that is being captured.
     pub fn tune_binary<'a, 'b>(
         &mut self,
         kernel: &BinaryKernel,
@@ -26,7 +26,7 @@ impl Tuner {
     /// [`Tuner::tune`] for a gated op.
     ///
     /// # Errors
-    /// Those of [`GatedKernel::run_into`], and as [`Tuner::tune_binary`].
+    /// The errors of [`GatedKernel::run_into`] and of [`Tuner::tune_binary`].
     pub fn tune_gated<'a, 'b>(
         &mut self,
         kernel: &GatedKernel,
@@ -39,7 +39,7 @@ impl Tuner {
     /// [`Tuner::tune`] for an op of three operands.
     ///
     /// # Errors
-    /// Those of [`TernaryKernel::run_into`], and as [`Tuner::tune_binary`].
+    /// The errors of [`TernaryKernel::run_into`] and of [`Tuner::tune_binary`].
     pub fn tune_ternary<'a, 'b>(
         &mut self,
         kernel: &TernaryKernel,
@@ -54,7 +54,7 @@ impl Tuner {
     /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
     ///
     /// # Errors
-    /// Those of [`DropoutKernel::run_into`], and as [`Tuner::tune_binary`].
+    /// The errors of [`DropoutKernel::run_into`] and of [`Tuner::tune_binary`].
     pub fn tune_dropout<'a, 'b>(
         &mut self,
         kernel: &DropoutKernel,
@@ -65,7 +65,7 @@ impl Tuner {
         let (x, mut y, rng) = (x.into(), y.into(), rng.into());
         let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
         let info = measure::measurable(&x, &stream)?;
-        // What draws nothing launches no kernel whose settings could be measured.
+        // A call that draws nothing launches no kernel: there are no settings to measure.
         kernel.check_draws(x.dtype())?;
         let default = kernel.untuned();
         let plan = |strategy: Strategy, threads: u32| {
@@ -86,7 +86,7 @@ impl Tuner {
     /// [`Tuner::tune`] for an op of any number of operands and results.
     ///
     /// # Errors
-    /// Those of [`Kernel::run_into`], and as [`Tuner::tune_binary`].
+    /// The errors of [`Kernel::run_into`] and of [`Tuner::tune_binary`].
     pub fn tune_kernel(
         &mut self,
         kernel: &Kernel<'_>,

@@ -13,7 +13,7 @@ const ROUNDS: usize = 7;
 const SPAN: f32 = 0.3;
 /// The most calls of one measurement.
 const MOST_CALLS: f32 = 200.0;
-/// What a candidate must gain over those before it, of which the default settings are the first: less is noise.
+/// The gain that a candidate needs over those before it: less is noise. The default settings come first.
 const GAIN: f64 = 0.01;
 
 /// The device of a call with the result `y` that can be measured on a stream.
@@ -41,7 +41,7 @@ pub(super) fn candidates(default: u32, plan: impl Fn(Settings) -> Result<(Settin
     for strategy in Strategy::ALL {
         for threads in THREADS {
             let (settings, replaced) = plan(Settings { strategy, threads })?;
-            // One that stands in for another, or has its own number of threads, is a candidate already.
+            // Settings that stand in for others, or keep their own number of threads, are candidates already.
             if !replaced && !candidates.contains(&settings) {
                 candidates.push(settings);
             }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(found.len(), 2 * THREADS.len() + 1, "{found:?}");
     }
 
-    /// What a call cannot be is an error before anything is measured.
+    /// A wrong call is an error before anything is measured.
     #[test]
     fn a_bad_call_is_no_candidate() {
         let error = candidates(256, |_| Err(ErrorKind::Overlap { what: "x".to_owned() }.into())).unwrap_err();

@@ -20,7 +20,7 @@ use crate::{
     kernel::{Class, UnaryKernel},
 };
 
-/// What a [`Tuner`] found to be fastest for a call.
+/// The fastest settings that a [`Tuner`] found for a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     /// The strategy: never [`Strategy::Auto`].
@@ -64,7 +64,7 @@ pub struct Tuner {
     warnings: Vec<String>,
 }
 
-/// What a choice is for.
+/// The calls that a choice is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     /// Template and op, `unary silu`.
@@ -72,7 +72,7 @@ struct Key {
     place: Place,
 }
 
-/// What a choice is for, less the op.
+/// The calls that a choice is for, without the op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     uuid: [u8; 16],
@@ -175,7 +175,7 @@ impl Tuner {
         self.file.as_deref()
     }
 
-    /// What went wrong with the cache file so far. A result that could not be written is there all the same.
+    /// Returns the problems with the cache file so far. A result that could not be written still counts.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -188,8 +188,8 @@ impl Tuner {
     /// [`Tuner::tune_dropout`].
     ///
     /// # Errors
-    /// Those of [`UnaryKernel::run_into`]; tensors on the CPU or without elements, a stream that is being captured: there
-    /// is nothing to measure.
+    /// The errors of [`UnaryKernel::run_into`]. Tensors on the CPU or without elements, and a stream that is being captured:
+    /// there is nothing to measure.
     pub fn tune<'a, 'b>(
         &mut self,
         kernel: &UnaryKernel,
@@ -215,7 +215,7 @@ impl Tuner {
         choice
     }
 
-    /// What was found for calls like this one.
+    /// Returns the choice for calls like this one.
     ///
     /// # Errors
     /// Bad launch settings of the kernel; an element type that the op does not take.

@@ -3,7 +3,7 @@
 mod ops {
     use pointwise::prelude::*;
 
-    /// Whether `x` is 1.
+    /// True if `x` is 1.
     #[op(f32, i32, exact)]
     pub fn is_one<T: Num>(x: T) -> bool {
         x == T::ONE

@@ -2,7 +2,7 @@
 //!
 //! An argument is an f16 or bf16 widened to f32 (any f32 is allowed, with the accuracy of f32 arithmetic at best). Over
 //! all 65,536 inputs of either type a result rounded to that type is within 1 ULP of the exact one, and is the exact
-//! one rounded for at least 99.5 % of the inputs; `tests/half_maths.rs` measures both. The relative error must be about
+//! one rounded for at least 99.5 % of the inputs; `tests/narrow_maths` measures both. The relative error must be about
 //! `2^-21` (f16) and `2^-18` (bf16) for that, also near the zeros of a function and in its tails, down to the subnormal
 //! numbers of the 16-bit type.
 //!

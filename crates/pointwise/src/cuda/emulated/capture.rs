@@ -18,11 +18,11 @@ thread_local! {
 #[derive(Clone)]
 pub(super) struct Capture {
     pub(super) recording: Arc<Mutex<Recording>>,
-    /// Whether it was begun on this stream.
+    /// True if it was begun on this stream.
     pub(super) is_origin: bool,
 }
 
-/// What the streams of a capture were given to do.
+/// The work that the streams of a capture were given.
 #[derive(Default)]
 pub(super) struct Recording {
     /// In the order of the calls, which respects every wait.
@@ -39,7 +39,7 @@ struct EmulatedGraph {
     commands: Vec<Command>,
 }
 
-/// An event: when it was recorded, and in which capture.
+/// An event, with the time and the capture of its record.
 struct EmulatedEvent {
     at: Mutex<Option<Mark>>,
 }

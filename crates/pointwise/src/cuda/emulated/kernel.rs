@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 thread_local! {
     /// Run in place of the kernel of its name.
     static SUBSTITUTE: RefCell<Option<Kernel>> = const { RefCell::new(None) };
-    /// What the thread's next launches may write.
+    /// The memory that the thread's next launches may write.
     static RESULTS: RefCell<Option<Vec<Range<u64>>>> = const { RefCell::new(None) };
 }
 
@@ -153,7 +153,7 @@ pub(super) unsafe extern "C" fn launch_early(
 }
 
 /// # Safety
-/// As the driver's launch: `params` has a pointer for each of the kernel's parameters.
+/// `params` has a pointer for each of the kernel's parameters, to a value of its type.
 unsafe fn queue(
     function: Handle,
     grid: [u32; 3],

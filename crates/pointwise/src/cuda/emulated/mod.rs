@@ -1,7 +1,7 @@
 //! The driver's functions over [`pointwise_emulator`]: devices that run the same PTX on the CPU and check every access.
 //!
-//! What is queued is done when the call returns, so that streams are in order by themselves and a fault is the error of
-//! the call that launched the kernel. A captured stream records instead; a graph does what was recorded, in its order.
+//! Queued work is done when the call returns, so that streams are in order by themselves and a fault is the error of the
+//! call that launched the kernel. A captured stream records instead; a graph does the recorded work, in its order.
 //!
 //! Each function of the modules is called as the driver's of the same meaning: pointers are to live values, handles are
 //! live and of this driver. `SAFETY: as the driver's` says so.
@@ -46,7 +46,7 @@ struct Emulated {
 
 thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(null_mut()) };
-    /// What [`code::EMULATOR`] stands for, of the thread's last call.
+    /// The fault behind [`code::EMULATOR`], of the thread's last call.
     static FAULT: RefCell<Option<Arc<dyn std::error::Error + Send + Sync>>> = const { RefCell::new(None) };
 }
 

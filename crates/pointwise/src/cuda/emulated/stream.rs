@@ -17,7 +17,7 @@ pub(super) struct EmulatedStream {
     pub(super) capture: Mutex<Option<Capture>>,
 }
 
-/// What a stream is given to do.
+/// A piece of work for a stream.
 #[derive(Clone)]
 pub(super) enum Command {
     Launch {
@@ -96,7 +96,7 @@ pub(super) unsafe fn submit(stream: Handle, command: Command) -> i32 {
     0
 }
 
-/// Whether a stream records.
+/// True if a stream records.
 ///
 /// # Safety
 /// `stream` is a live stream of this driver.
