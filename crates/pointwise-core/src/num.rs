@@ -40,6 +40,8 @@ pub trait Value: Word + PartialEq + PartialOrd + Send + Sync + 'static {
     const ZERO: Self;
     /// One, or true.
     const ONE: Self;
+    /// A whole number as a constant of the formula: integers wrap, floats round, a bool is true unless it is 0.
+    fn whole(number: i64) -> Self;
     /// Returns the value as a condition: false for zero, true for NaN and all others.
     #[inline(always)]
     fn truth(self) -> bool {
@@ -163,6 +165,10 @@ pub trait Num: Value + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
 pub trait Bits:
     Value + Not<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
 {
+    /// Shifts the bits up by `count` places, as `torch.bitwise_left_shift`; 0 from the width of the type on.
+    fn shl(self, count: u32) -> Self;
+    /// Shifts the bits down by `count` places, as `torch.bitwise_right_shift`: an integer with a sign keeps it.
+    fn shr(self, count: u32) -> Self;
 }
 
 /// Floats: the functions that formulas of activations use.

@@ -118,7 +118,8 @@ impl Names<'_> {
                 let dot = if number.contains(['.', 'e']) { "" } else { ".0" };
                 format!("`{generic}` is another type for each element type: write `{generic}::constant({number}{dot})`")
             }
-            _ => return Ok(()),
+            number if number.to_string().contains(['.', 'e']) => return Ok(()),
+            number => format!("`{generic}` is another type for each element type: write `{generic}::whole({number})`"),
         };
         Err(Error::new(other.span(), why))
     }

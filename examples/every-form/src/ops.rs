@@ -52,6 +52,12 @@ pub fn keep_where<T: Value>(x: T, other: T, keep: bool) -> (T, bool) {
     (if keep { x } else { other }, keep)
 }
 
+/// The two codes of four bits in a byte: the lower one, and the upper one.
+#[op(u8, i8, results(low, high))]
+pub fn nibbles<T: Bits>(x: T) -> (T, T) {
+    (x & T::whole(15), x.shr(4) & T::whole(15))
+}
+
 /// The products `a b` and `c d` of complex numbers: eight operands, four results.
 #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, results(ab_re, ab_im, cd_re, cd_im))]
 pub fn complex_products<T: Real>(

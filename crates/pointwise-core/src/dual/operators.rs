@@ -55,6 +55,10 @@ impl<T: Value, const K: usize> Value for Dual<T, K> {
     const ZERO: Self = Dual::constant(T::ZERO);
     const ONE: Self = Dual::constant(T::ONE);
     #[inline(always)]
+    fn whole(number: i64) -> Self {
+        Dual::constant(T::whole(number))
+    }
+    #[inline(always)]
     fn truth(self) -> bool {
         self.value.truth()
     }

@@ -21,6 +21,10 @@ const _: () = {
         const ZERO: Self = wrap(0.0);
         const ONE: Self = wrap(1.0);
         #[inline(always)]
+        fn whole(number: i64) -> Self {
+            wrap(number as f32)
+        }
+        #[inline(always)]
         fn is_nan(self) -> bool {
             f32::is_nan(get([self]))
         }

@@ -1,5 +1,5 @@
 //! Integers, which wrap.
-#![allow(unused_comparisons, clippy::absurd_extreme_comparisons)] // one body for signed and unsigned
+#![allow(unused_comparisons, clippy::absurd_extreme_comparisons, clippy::unnecessary_cast)] // one body for all
 
 use core::num::Wrapping;
 
@@ -12,6 +12,10 @@ const _: () = {
     impl Value for Wrapping<int> {
         const ZERO: Self = Wrapping(0);
         const ONE: Self = Wrapping(1);
+        #[inline(always)]
+        fn whole(number: i64) -> Self {
+            Wrapping(number as int)
+        }
         #[duplicate_item(name; [is_nan]; [is_infinite])]
         #[inline(always)]
         fn name(self) -> bool {
@@ -19,7 +23,17 @@ const _: () = {
         }
     }
 
-    impl Bits for Wrapping<int> {}
+    impl Bits for Wrapping<int> {
+        #[inline(always)]
+        fn shl(self, count: u32) -> Self {
+            Wrapping(self.0.checked_shl(count).unwrap_or(0))
+        }
+        #[inline(always)]
+        fn shr(self, count: u32) -> Self {
+            let sign = if self.0 < 0 { int::MAX.wrapping_add(1) >> (int::BITS - 1) } else { 0 };
+            Wrapping(self.0.checked_shr(count).unwrap_or(sign))
+        }
+    }
 
     impl Num for Wrapping<int> {
         #[duplicate_item(name; [floor]; [ceil]; [trunc]; [round_ties_even])]
@@ -88,3 +102,26 @@ const _: () = {
         }
     }
 };
+
+#[cfg(test)]
+mod tests {
+    use core::num::Wrapping;
+
+    use super::super::{Bits, Logic, Value};
+
+    #[test]
+    fn shifts_are_those_of_pytorch() {
+        assert_eq!([0, 3, 7, 8, 40].map(|count| Wrapping(-5_i8).shl(count).0), [-5, -40, -128, 0, 0]);
+        assert_eq!([0, 1, 7, 8, 40].map(|count| Wrapping(-5_i8).shr(count).0), [-5, -3, -1, -1, -1]);
+        assert_eq!([0, 1, 7, 8, 40].map(|count| Wrapping(0xA5_u8).shr(count).0), [0xA5, 0x52, 1, 0, 0]);
+        assert_eq!([63, 64].map(|count| Wrapping(i64::MIN).shr(count).0), [-1, -1]);
+        assert_eq!([0, 1].map(|count| Logic(true).shl(count)), [Logic(true), Logic(false)]);
+    }
+
+    #[test]
+    fn whole_numbers_wrap_and_round() {
+        assert_eq!((Wrapping::<u8>::whole(-1).0, Wrapping::<i8>::whole(200).0), (255, -56));
+        assert_eq!((f32::whole((1 << 24) + 1), f64::whole(-3)), (16_777_216.0, -3.0));
+        assert_eq!([0, 2].map(Logic::whole), [Logic(false), Logic(true)]);
+    }
+}

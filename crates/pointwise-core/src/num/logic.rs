@@ -49,6 +49,10 @@ impl Neg for Logic {
 impl Value for Logic {
     const ZERO: Self = Logic(false);
     const ONE: Self = Logic(true);
+    #[inline(always)]
+    fn whole(number: i64) -> Self {
+        Logic(number != 0)
+    }
     #[duplicate_item(name; [is_nan]; [is_infinite])]
     #[inline(always)]
     fn name(self) -> bool {
@@ -56,7 +60,13 @@ impl Value for Logic {
     }
 }
 
-impl Bits for Logic {}
+impl Bits for Logic {
+    #[duplicate_item(name; [shl]; [shr])]
+    #[inline(always)]
+    fn name(self, count: u32) -> Self {
+        Logic(self.0 & (count == 0))
+    }
+}
 
 impl Num for Logic {
     #[duplicate_item(name; [abs]; [floor]; [ceil]; [trunc]; [round_ties_even])]

@@ -6,6 +6,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 impl Value for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    fn whole(number: i64) -> Self {
+        number as f64
+    }
     fn is_nan(self) -> bool {
         f64::is_nan(self)
     }

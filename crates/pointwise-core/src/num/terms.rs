@@ -135,6 +135,9 @@ impl Word for Terms {
 impl Value for Terms {
     const ZERO: Self = Terms::exact(0.0);
     const ONE: Self = Terms::exact(1.0);
+    fn whole(number: i64) -> Self {
+        Terms::exact(number as f64)
+    }
     fn is_nan(self) -> bool {
         self.value.is_nan()
     }
