@@ -10,12 +10,7 @@ use std::time::{Duration, Instant};
 use benches::random;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use pointwise::rope::{RopeAngles, RopeKernel, RopeLayout, RopePairs};
-use pointwise::{
-    DType, Device, Philox, Result, Tensor, TensorViewMut,
-    info::{BINARY, GATED, TERNARY, UNARY},
-    kernel::OpDef,
-    kernels,
-};
+use pointwise::{DType, Device, Philox, Result, Tensor, TensorViewMut, info, kernel::OpDef, kernels};
 
 /// Elements of a result: operands and result in the second-level cache, and in none.
 const SIZES: [usize; 2] = [1 << 16, 1 << 22];
@@ -61,8 +56,8 @@ impl Bench {
 
     fn unary(&mut self, dtype: DType, n: usize) {
         let x = tensor(dtype, &[n]);
-        for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
-            let mut y = empty(def.info.result.of(dtype), &[n]);
+        for def in info::all().filter(|def| def.info.is_unary() && def.info.supports(dtype)) {
+            let mut y = empty(def.info.result_type(0, dtype), &[n]);
             let kernel = def.unary_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
@@ -70,8 +65,8 @@ impl Bench {
 
     fn binary(&mut self, dtype: DType, n: usize) {
         let (a, b) = (tensor(dtype, &[n]), tensor(dtype, &[n]));
-        for def in all(BINARY, &["add", "mul", "div", "maximum", "eq"], dtype) {
-            let mut y = empty(def.info.result.of(dtype), &[n]);
+        for def in all(&["add", "mul", "div", "maximum", "eq"], dtype) {
+            let mut y = empty(def.info.result_type(0, dtype), &[n]);
             let kernel = def.binary_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&a, &b, &mut y));
         }
@@ -89,7 +84,7 @@ impl Bench {
         let (a, b, c) = (tensor(dtype, &[n]), tensor(dtype, &[n]), tensor(dtype, &[n]));
         let condition = pointwise::ops::gt(&a, 0.0).expect("a comparison");
         let mut y = empty(dtype, &[n]);
-        for def in all(TERNARY, &["where", "lerp"], dtype) {
+        for def in all(&["where", "lerp"], dtype) {
             let kernel = def.ternary_with(&[]);
             let first = if def.info.name == "where" { &condition } else { &a };
             self.measure(def.info.name, dtype, n, || kernel.run_into(first, &b, &c, &mut y));
@@ -99,7 +94,7 @@ impl Bench {
     fn gated(&mut self, dtype: DType, n: usize) {
         let x = tensor(dtype, &[n / COLUMNS, 2 * COLUMNS]);
         let mut y = empty(dtype, &[n / COLUMNS, COLUMNS]);
-        for def in all(GATED, &["silu_and_mul"], dtype) {
+        for def in all(&["silu_and_mul"], dtype) {
             let kernel = def.gated_with(&[]);
             self.measure(def.info.name, dtype, n, || kernel.run_into(&x, &mut y));
         }
@@ -126,9 +121,9 @@ impl Bench {
     }
 }
 
-/// The ops of a list by name, those that take a type.
-fn all(list: &'static [&'static OpDef], names: &[&str], dtype: DType) -> impl Iterator<Item = &'static OpDef> {
-    list.iter().copied().filter(move |def| names.contains(&def.info.name) && def.info.supports(dtype))
+/// The ops of these names that take a type.
+fn all(names: &[&str], dtype: DType) -> impl Iterator<Item = &'static OpDef> {
+    info::all().filter(move |def| names.contains(&def.info.name) && def.info.supports(dtype))
 }
 
 fn tensor(dtype: DType, shape: &[usize]) -> Tensor {

@@ -1,4 +1,4 @@
-"""The gradients of pointwise's tables (`pointwise-core/src/family`) as their formulas stand there: every step is rounded to
+"""The gradients of pointwise's ops (`gpu-kernels/src`) as their formulas stand there: every step is rounded to
 f32, functions are exact. What results are compared with, ours by `accuracy` and PyTorch's by `torch_accuracy.py`."""
 import math
 

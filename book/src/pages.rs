@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
 use pointwise::DType;
-use pointwise::info::{Accuracy, BINARY, GATED, OpInfo, TERNARY, UNARY, op};
+use pointwise::info::{Accuracy, OpInfo, all, op};
 
 use crate::errors::{self, Errors};
 use crate::plot::{Curve, draw};
@@ -44,10 +44,9 @@ pub(crate) fn write(out: &Path) -> Result<usize> {
     Ok(names.len())
 }
 
-/// The ops of the tables.
+/// The ops that compute no gradient.
 fn infos() -> Vec<&'static OpInfo> {
-    let several = BINARY.iter().chain(GATED).chain(TERNARY).map(|def| &def.info);
-    UNARY.iter().map(|def| &def.info).chain(several).collect()
+    all().map(|def| &def.info).filter(|info| !info.is_gradient()).collect()
 }
 
 /// The table of the ops with a link to each one's page.
@@ -116,7 +115,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
         writeln!(page, "| parameter {} | {} by default |", param.name, shown(param.default))?;
     }
     let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
-    let converted = if info.int_to_float { "; integers and bool are converted to f32" } else { "" };
+    let converted = if info.properties.int_to_float { "; integers and bool are converted to f32" } else { "" };
     writeln!(page, "| element types | {types}{converted} |")?;
     writeln!(page, "| result | {} |", if info.bool_results == 0 { "of the operands' type" } else { "bool" })?;
     let bound = match info.accuracy {

@@ -299,6 +299,30 @@ fn page_minimum(a: Tensor, b: Tensor) -> Result<()> {
 }
 
 #[allow(dead_code)]
+fn page_bitwise_and(a: Tensor, b: Tensor) -> Result<()> {
+    ops::bitwise_and(&a, &b)?;
+    Ok(())
+}
+
+#[allow(dead_code)]
+fn page_bitwise_or(a: Tensor, b: Tensor) -> Result<()> {
+    ops::bitwise_or(&a, &b)?;
+    Ok(())
+}
+
+#[allow(dead_code)]
+fn page_bitwise_xor(a: Tensor, b: Tensor) -> Result<()> {
+    ops::bitwise_xor(&a, &b)?;
+    Ok(())
+}
+
+#[allow(dead_code)]
+fn page_prelu(x: Tensor, weight: Tensor) -> Result<()> {
+    ops::prelu(&x, &weight)?;
+    Ok(())
+}
+
+#[allow(dead_code)]
 fn page_eq(a: Tensor, b: Tensor) -> Result<()> {
     ops::eq(&a, &b)?;
     Ok(())
@@ -347,30 +371,6 @@ fn page_logical_or(a: Tensor, b: Tensor) -> Result<()> {
 }
 
 #[allow(dead_code)]
-fn page_bitwise_and(a: Tensor, b: Tensor) -> Result<()> {
-    ops::bitwise_and(&a, &b)?;
-    Ok(())
-}
-
-#[allow(dead_code)]
-fn page_bitwise_or(a: Tensor, b: Tensor) -> Result<()> {
-    ops::bitwise_or(&a, &b)?;
-    Ok(())
-}
-
-#[allow(dead_code)]
-fn page_bitwise_xor(a: Tensor, b: Tensor) -> Result<()> {
-    ops::bitwise_xor(&a, &b)?;
-    Ok(())
-}
-
-#[allow(dead_code)]
-fn page_prelu(x: Tensor, weight: Tensor) -> Result<()> {
-    ops::prelu(&x, &weight)?;
-    Ok(())
-}
-
-#[allow(dead_code)]
 fn page_silu_and_mul(x: Tensor) -> Result<()> {
     ops::silu_and_mul(&x)?;
     Ok(())
@@ -389,6 +389,12 @@ fn page_gelu_tanh_and_mul(x: Tensor) -> Result<()> {
 }
 
 #[allow(dead_code)]
+fn page_where(condition: Tensor, a: Tensor, b: Tensor) -> Result<()> {
+    ops::where_cond(&condition, &a, &b)?;
+    Ok(())
+}
+
+#[allow(dead_code)]
 fn page_lerp(a: Tensor, b: Tensor, weight: Tensor) -> Result<()> {
     ops::lerp(&a, &b, &weight)?;
     Ok(())
@@ -397,11 +403,5 @@ fn page_lerp(a: Tensor, b: Tensor, weight: Tensor) -> Result<()> {
 #[allow(dead_code)]
 fn page_clamp_tensor(x: Tensor, min: Tensor, max: Tensor) -> Result<()> {
     ops::clamp_tensor(&x, &min, &max)?;
-    Ok(())
-}
-
-#[allow(dead_code)]
-fn page_where(condition: Tensor, a: Tensor, b: Tensor) -> Result<()> {
-    ops::where_cond(&condition, &a, &b)?;
     Ok(())
 }

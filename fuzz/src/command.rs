@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS};
 use pointwise::{
     DType, Device, Strategy, Tensor,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, POWERS, TERNARY, UNARY},
+    info::{self, OpInfo},
 };
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
@@ -81,7 +81,7 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
 
 /// Checks that the result of a plain unary call is the library's.
 fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
-    let Some(def) = call.op.info.and_then(|info| UNARY.iter().find(|def| def.info.name == info.name)) else {
+    let Some(def) = call.op.info.filter(|info| info.is_unary()).and_then(|info| info::op(info.name)) else {
         return Ok(());
     };
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
@@ -167,9 +167,7 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
 }
 
 fn op(random: &mut Random) -> Op {
-    let mut infos: Vec<&'static OpInfo> = UNARY.iter().chain(POWERS).map(|def| &def.info).collect();
-    infos.extend([BINARY, TERNARY, GATED, BACKWARD].concat().iter().map(|def| &def.info));
-    infos.extend(GRADIENTS.iter().map(|def| &def.info));
+    let infos: Vec<&'static OpInfo> = info::all().chain(info::beneath()).map(|def| &def.info).collect();
     let special = |name: &str, operands: &[&'static str], settings: &[&'static str]| Op {
         name: name.to_owned(),
         operands: operands.to_vec(),

@@ -1,133 +1,39 @@
-//! The family's kernel entries: the op tables x element types x strategies, and nothing else.
+//! THE FAMILY: `#[op]` functions, as a user's package has them, in modules by what they are. The package is compiled for the
+//! GPU; `pointwise` compiles its modules for the host.
 //!
-//! Each table is behind a feature of its name, so that the builder can compile the tables side by side.
+//! Each module is behind a feature of its name, so that the builder can compile them side by side. Below them are the
+//! kernels whose templates are not formulas'.
 #![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_gpu_kernel, asm_experimental_arch))]
 
-pointwise_device::kernel_crate!();
-
-#[cfg(feature = "unary")]
-mod unary {
-    use pointwise_device::family::unary::*;
-
-    pointwise_device::unary_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "powers")]
-mod powers {
-    use pointwise_device::family::powers::*;
-
-    pointwise_device::powers_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "random")]
-mod random {
-    use pointwise_device::family::random::*;
-
-    pointwise_device::random_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "generator")]
-mod generator {
-    use pointwise_device::family::generator::*;
-
-    pointwise_device::generator_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "rope")]
-mod rope {
-    pointwise_device::export!(Rope;);
-}
-
-#[cfg(feature = "convert")]
-mod convert {
-    pointwise_device::export!(Conversions;);
-}
-
-#[cfg(feature = "lookup")]
-mod lookup {
-    pointwise_device::export!(Lookup;);
-}
+pointwise::kernel_crate!();
 
 #[cfg(feature = "binary")]
-mod binary {
-    use pointwise_device::family::binary::*;
-
-    pointwise_device::binary_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "comparison")]
-mod comparison {
-    use pointwise_device::family::comparison::*;
-
-    pointwise_device::comparison_family!(pointwise_device::export);
-}
-
+mod binary;
 #[cfg(feature = "bitwise")]
-mod bitwise {
-    use pointwise_device::family::bitwise::*;
-
-    pointwise_device::bitwise_family!(pointwise_device::export);
-}
-
+mod bitwise;
 #[cfg(feature = "channel")]
-mod channel {
-    use pointwise_device::family::channel::*;
-
-    pointwise_device::channel_family!(pointwise_device::export);
-}
-
+mod channel;
+#[cfg(feature = "comparison")]
+mod comparison;
 #[cfg(feature = "gated")]
-mod gated {
-    use pointwise_device::family::gated::*;
-
-    pointwise_device::gated_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "ternary")]
-mod ternary {
-    use pointwise_device::family::ternary::*;
-
-    pointwise_device::ternary_family!(pointwise_device::export);
-}
-
+mod gated;
+#[cfg(feature = "powers")]
+mod powers;
 #[cfg(feature = "select")]
-mod select {
-    use pointwise_device::family::select::*;
+mod select;
+#[cfg(feature = "ternary")]
+mod ternary;
+#[cfg(feature = "unary")]
+mod unary;
 
-    pointwise_device::select_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "backward")]
-mod backward {
-    use pointwise_device::family::backward::*;
-
-    pointwise_device::backward_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "gradients")]
-mod gradients {
-    use pointwise_device::family::gradients::*;
-
-    pointwise_device::gradients_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "select_gradients")]
-mod select_gradients {
-    use pointwise_device::family::select_gradients::*;
-
-    pointwise_device::select_gradients_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "channel_gradients")]
-mod channel_gradients {
-    use pointwise_device::family::channel_gradients::*;
-
-    pointwise_device::channel_gradients_family!(pointwise_device::export);
-}
-
-#[cfg(feature = "gated_gradients")]
-mod gated_gradients {
-    use pointwise_device::family::gated_gradients::*;
-
-    pointwise_device::gated_gradients_family!(pointwise_device::export);
-}
+#[cfg(feature = "conversions")]
+pointwise::export!(Conversions;);
+#[cfg(feature = "generators")]
+pointwise::export!(Generators;);
+#[cfg(feature = "lookup")]
+pointwise::export!(Lookup;);
+#[cfg(feature = "random")]
+pointwise::export!(Random;);
+#[cfg(feature = "rope")]
+pointwise::export!(Rope;);

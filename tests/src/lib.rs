@@ -14,17 +14,35 @@ pub mod planted;
 pub mod promote;
 pub mod temporaries;
 
-/// The ops of one operand, and what runs beneath `pow` with a number.
-pub fn unary() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
-    pointwise::info::UNARY.iter().chain(pointwise::info::POWERS).copied()
+use pointwise::info;
+use pointwise::kernel::OpDef;
+
+/// Returns the ops of one operand, and those that run beneath `pow` with a number.
+pub fn unary() -> impl Iterator<Item = &'static OpDef> {
+    all().filter(|def| def.info.is_unary())
 }
 
-/// Every op of the tables, and what runs beneath `pow` with a number.
-pub fn all() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
-    pointwise::info::all().chain(pointwise::info::POWERS.iter().copied())
+/// Returns every op of the family, and those that run beneath `pow` with a number.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    info::all().chain(info::beneath())
 }
 
-/// The ops of the tables but for unary ones: gradients that take `grad` alone are among them.
-pub fn several() -> impl Iterator<Item = &'static pointwise::kernel::OpDef> {
-    pointwise::info::all().filter(|def| def.info.kind != pointwise_core::Kind::Unary)
+/// Returns the ops of the family but for unary ones: gradients that take `grad` alone are among them.
+pub fn several() -> impl Iterator<Item = &'static OpDef> {
+    info::all().filter(|def| !def.info.is_unary())
+}
+
+/// Returns the ops of several operands that compute no gradient.
+pub fn forward() -> impl Iterator<Item = &'static OpDef> {
+    several().filter(|def| !def.info.is_gradient())
+}
+
+/// Returns the gradients of ops of one operand.
+pub fn backward() -> impl Iterator<Item = &'static OpDef> {
+    info::all().filter(|def| def.info.is_gradient() && def.info.results.len() == 1)
+}
+
+/// Returns the gradients of ops of several operands.
+pub fn gradients() -> impl Iterator<Item = &'static OpDef> {
+    info::all().filter(|def| def.info.results.len() > 1)
 }

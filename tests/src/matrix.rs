@@ -33,7 +33,7 @@ fn parts(
     set: &[Number; 4],
 ) -> Result<(), Failed> {
     let (sizes, offsets) = if is_quick() { (QUICK_SIZES, QUICK_OFFSETS) } else { (SIZES, OFFSETS) };
-    let result = def.info.result.of(dtype);
+    let result = def.info.result_type(0, dtype);
     let kernel = def.unary_with(set).strategy(strategy);
     let largest = sizes.iter().max().copied().unwrap_or(0);
     let x_bytes = inputs::mixed(dtype, largest + 16, 4);
@@ -135,9 +135,9 @@ pub fn class(
                 }
             }
         }
-        // The first result over the last operand, which is of its type and shape unless the result is bool.
-        if info.result_type(0, dtype) == dtype {
-            let last = tensors.len() - 1;
+        // The first result over the last operand of its type and shape, unless the result is bool.
+        let last = (0..tensors.len()).rev().find(|k| !info.is_bool(*k));
+        if let (Some(last), true) = (last, info.result_type(0, dtype) == dtype) {
             let mut target = tensors[last].copy()?;
             let alias = target.view();
             // SAFETY: the same memory as operand and result is what is tested; the tensor outlives both views.
@@ -181,7 +181,7 @@ impl Rows {
         class: Class,
     ) -> Result<Rows, pointwise::Error> {
         let (cols, gap) = (64, if class == Class::Flat { 0 } else { 16 });
-        let rows = operands[operands.len() - 1].len() / dtype.size() / cols;
+        let rows = operands[0].len() / info.operand_type(0, dtype).size() / cols;
         let (mut tensors, mut inside) = (Vec::new(), Vec::new());
         for (k, bytes) in operands.iter().enumerate() {
             let dtype = info.operand_type(k, dtype);

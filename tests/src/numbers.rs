@@ -35,7 +35,11 @@ const INTEGERS: &[i64] = &[0, 1, 3, -2, 127];
 /// True if [`check`] can compare the op's results with anything.
 #[must_use]
 pub fn checks(device: &Device, def: &OpDef, dtype: DType) -> bool {
-    def.info.kind == Kind::Binary
+    let info = &def.info;
+    info.kind == Kind::Formula
+        && info.operands.len() == 2
+        && info.channel_operands == 0
+        && !info.is_gradient()
         && def.info.accuracy == Accuracy::Exact
         && (!device.is_cpu() || quotient(def, dtype).is_some())
 }
@@ -62,7 +66,7 @@ pub fn check(device: &Device, def: &'static OpDef, dtype: DType) -> Outcome {
                 (Err(got), Err(cpu)) if got.to_string() == cpu.to_string() => continue,
                 (got, cpu) => return Err(format!("{}: {:?}, on the CPU {:?}", what(), got.err(), cpu.err())),
             };
-            if let Some(i) = judge::same_bits(def.info.result.of(dtype), &got, &cpu) {
+            if let Some(i) = judge::same_bits(def.info.result_type(0, dtype), &got, &cpu) {
                 return Err(format!("{}: element {i} differs from the CPU's", what()));
             }
             if let Some(quotient) = quotient(def, dtype) {
@@ -93,7 +97,7 @@ fn quotients<E: Element>(quotient: fn(f32, f32) -> f32, x: &[u8], number: Number
 
 fn call(device: &Device, def: &'static OpDef, dtype: DType, x: &[u8], number: Number, at: usize) -> Result<Vec<u8>> {
     let x = Tensor::from_bytes(device, dtype, x, [x.len() / dtype.size()])?;
-    let mut y = Tensor::zeros(device, def.info.result.of(dtype), x.shape())?;
+    let mut y = Tensor::zeros(device, def.info.result_type(0, dtype), x.shape())?;
     let mut operands = [Operand::from(&x); 2];
     operands[at] = Operand::from(number);
     calls::run_into(def, &DEFAULTS, Strategy::Auto, &operands, vec![y.view_mut()?])?;

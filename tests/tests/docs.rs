@@ -1,6 +1,6 @@
-//! `docs/ops.md` is generated from the op tables: this test fails if it is not current, and writes it with
-//! `POINTWISE_BLESS=1`. A second test checks that the package in the README and in `docs/your-own-op.md` is
-//! the example's.
+//! `docs/ops.md` and the functions of kernel objects are generated from the ops: these tests fail if a file is not current,
+//! and write it with `POINTWISE_BLESS=1`. Another test checks that the package in the README and in `docs/your-own-op.md` is
+//! that of the example.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,9 +8,11 @@ use std::path::Path;
 use pointwise::kernel::SinusoidalLayout::Interleaved;
 use pointwise::{
     DType,
-    info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, OpInfo, TERNARY, UNARY},
+    info::{Accuracy, MASKED_FILL, OpInfo},
     kernels,
 };
+
+use pointwise_core::Kind;
 
 const HEAD: &str = "\
 # The ops
@@ -73,7 +75,7 @@ training; `kernels::dropout(p).training(false)` is the identity, as PyTorch's `t
 exact at every position to a relative `2^-46`. Apart from that, f32 results are within 3 ULP; results of 16 bits are
 rounded from a number within `2^-22`, those of 8 bits from one within `2^-18`.
 
-Generated from the op tables by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
+Generated from the ops by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 ";
 
 const GRADIENTS_HEAD: &str = "
@@ -101,11 +103,15 @@ const COLUMNS: &str =
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
+    let of = |count: usize, gated: bool| {
+        let forward = pointwise::info::all().map(|def| &def.info).filter(|info| !info.is_gradient());
+        forward.filter(move |info| info.operands.len() == count && (info.kind == Kind::Gated) == gated)
+    };
     let tables: [(&str, Vec<&OpInfo>); 4] = [
-        ("One operand", UNARY.iter().map(|def| &def.info).collect()),
-        ("Two operands, broadcast", BINARY.iter().map(|def| &def.info).collect()),
-        ("Gated: an activation of the first half times the second", GATED.iter().map(|def| &def.info).collect()),
-        ("Three operands, broadcast", TERNARY.iter().map(|def| &def.info).chain([&MASKED_FILL]).collect()),
+        ("One operand", of(1, false).collect()),
+        ("Two operands, broadcast", of(2, false).collect()),
+        ("Gated: an activation of the first half times the second", of(2, true).collect()),
+        ("Three operands, broadcast", of(3, false).chain([&MASKED_FILL]).collect()),
     ];
     for (title, infos) in tables {
         page += &format!("\n## {title}\n\n{COLUMNS}");
@@ -116,8 +122,7 @@ fn page() -> String {
     page.extend(beside.map(row));
     page += GRADIENTS_HEAD;
     page += GRADIENT_COLUMNS;
-    page.extend(BACKWARD.iter().map(|def| gradient_row(&def.info)));
-    page.extend(GRADIENTS.iter().map(|def| gradient_row(&def.info)));
+    page.extend(tests::backward().chain(tests::gradients()).map(|def| gradient_row(&def.info)));
     page + TAIL
 }
 
@@ -145,7 +150,7 @@ fn row(info: &OpInfo) -> String {
         Accuracy::Exact => "exact".to_owned(),
         accuracy => accuracy.bound(DType::F32).to_string(),
     };
-    let result = info.result.of(DType::F32);
+    let result = info.result_type(0, DType::F32);
     let result = if result == DType::Bool { "bool" } else { "same" };
     let mut row = String::new();
     // Writing to a string does not fail.
@@ -155,7 +160,7 @@ fn row(info: &OpInfo) -> String {
         info.name,
         info.arguments().join(", "),
         params(info),
-        types(info.types) + if info.int_to_float { " \\*" } else { "" },
+        types(info.types) + if info.properties.int_to_float { " \\*" } else { "" },
         doc(info)
     );
     row
@@ -182,15 +187,56 @@ fn types(types: &[DType]) -> String {
     words.join(" ")
 }
 
-#[test]
-fn ops_md_is_current() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ops.md");
-    let page = page();
+/// Compares a file of the repository with its text, or writes it.
+fn check(name: &str, text: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     if std::env::var_os("POINTWISE_BLESS").is_some() {
-        std::fs::write(&file, &page).unwrap();
+        std::fs::write(&file, text).unwrap();
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == page, "docs/ops.md is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
+    assert!(found == text, "{name} is not current: run POINTWISE_BLESS=1 cargo test -p tests --test docs");
+}
+
+#[test]
+fn ops_md_is_current() {
+    check("docs/ops.md", &page());
+}
+
+const KERNELS: &str = "\
+//! The ops as kernel objects, whose strategy, threads and stream can be set.
+//!
+//! Written from the ops' data by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
+
+use super::formulas;
+use crate::Number;
+use crate::kernel::{BinaryKernel, GatedGradientsKernel, GatedKernel, GradientsKernel, TernaryKernel, UnaryKernel};
+";
+
+/// Returns the function that makes an op's kernel object.
+fn kernel(info: &OpInfo) -> String {
+    let (object, with) = match (info.kind, info.results.len(), info.operands.len()) {
+        (Kind::Gated, ..) => ("GatedKernel", "gated_with"),
+        (Kind::GatedGradients, ..) => ("GatedGradientsKernel", "gated_gradients"),
+        (_, 1, 1) => ("UnaryKernel", "unary_with"),
+        (_, 1, 2) => ("BinaryKernel", "binary_with"),
+        (_, 1, 3) => ("TernaryKernel", "ternary_with"),
+        _ => ("GradientsKernel", "kernel"),
+    };
+    let name = if info.name == "where" { "where_cond" } else { info.name };
+    let camel = |word: &str| word[..1].to_uppercase() + &word[1..];
+    let struct_name: String = info.name.split('_').map(camel).collect();
+    let docs: String = info.doc.lines().map(|line| format!("/// {line}\n")).collect();
+    let each = |part: fn(&str) -> String| info.params.iter().map(|p| part(p.name)).collect::<Vec<_>>().join(", ");
+    let (takes, passes) = (each(|name| format!("{name}: impl Into<Number>")), each(|name| format!("{name}.into()")));
+    format!(
+        "\n{docs}#[must_use]\npub fn {name}({takes}) -> {object} {{\n    formulas::{struct_name}::def().{with}(&[{passes}])\n}}\n"
+    )
+}
+
+#[test]
+fn every_op_has_a_function_of_its_kernel_object() {
+    let functions: String = pointwise::info::all().map(|def| kernel(&def.info)).collect();
+    check("crates/pointwise/src/family/objects.rs", &format!("{KERNELS}{functions}"));
 }
 
 /// The files of `examples/one-op` that a page shows are all that its package needs, and as they are there.

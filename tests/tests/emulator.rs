@@ -4,7 +4,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{Device, ErrorKind, Strategy, Tensor, kernels};
 
 /// The kernel that is changed.
-const SYMBOL: &str = "unary_relu_f32_strided";
+const SYMBOL: &str = "formula_relu_f32_strided";
 /// Set for the process that makes a device and says what came of it.
 const MAKES_A_DEVICE: &str = "POINTWISE_EMULATOR_TEST";
 
@@ -68,17 +68,20 @@ fn finds(ptx: &str, parts: &[&str]) -> Result<(), Failed> {
 
 fn an_unknown_instruction_is_named() -> Result<(), Failed> {
     let ptx = changed("griddepcontrol.wait;", "griddepcontrol.wait;\n	tanh.approx.bf16 %rs1, %rs1;")?;
-    finds(&ptx, &["kernel `unary_relu_f32_strided`, line ", "`tanh.approx.bf16 %rs1, %rs1`"])
+    finds(&ptx, &["kernel `formula_relu_f32_strided`, line ", "`tanh.approx.bf16 %rs1, %rs1`"])
 }
 
 fn text_that_is_no_ptx_is_refused() -> Result<(), Failed> {
     finds("this is no PTX", &["line 1"])?;
-    finds(&kernel()?.replace(SYMBOL, "another"), &["the PTX has no kernel unary_relu_f32_strided"])
+    finds(&kernel()?.replace(SYMBOL, "another"), &["the PTX has no kernel formula_relu_f32_strided"])
 }
 
 fn other_parameters_are_refused() -> Result<(), Failed> {
     let ptx = changed(&format!("{SYMBOL}(\n"), &format!("{SYMBOL}(\n	.param .u64 more,\n"))?;
-    finds(&ptx, &["kernel `unary_relu_f32_strided` has other parameters than the one it replaces: 7 of ", "not 6 of "])
+    finds(
+        &ptx,
+        &["kernel `formula_relu_f32_strided` has other parameters than the one it replaces: 7 of ", "not 6 of "],
+    )
 }
 
 fn a_kernel_that_never_ends_is_stopped() -> Result<(), Failed> {

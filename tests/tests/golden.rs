@@ -235,9 +235,6 @@ fn gradients(
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
     let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
-    if let (Kind::Backward, &[Some(grad), Some(x)]) = (def.info.kind, operands) {
-        return Ok((one(def.binary_with(&params).run(grad, x)), accuracy(&def.info)));
-    }
     if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
         return Ok((one(def.gated_gradients(&params).run(grad, x)), accuracy(&def.info)));
     }
@@ -279,10 +276,10 @@ fn call(
     let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
     let result = match (def.info.kind, operands) {
-        (Kind::Unary, &[Some(Operand::View(x))]) => def.unary_with(&params).run(x),
-        (Kind::Binary | Kind::Channel, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
         (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(&params).run(x),
-        (Kind::Ternary | Kind::Select, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),
+        (Kind::Formula, &[Some(Operand::View(x))]) => def.unary_with(&params).run(x),
+        (Kind::Formula, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
+        (Kind::Formula, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),
         _ => return Err(format!("{} operands", operands.len())),
     };
     Ok((result, def.info.accuracy))

@@ -1,12 +1,7 @@
 //! Gradients on the CPU: against their formula in f32 steps, against central differences of the ops at f64, and
 //! PyTorch's conventions at kinks.
 
-use pointwise::{
-    DType, Device, ErrorKind, Number, Operand, Strategy, Tensor,
-    info::{BACKWARD, BINARY, GATED, GRADIENTS, OpInfo, TERNARY, UNARY},
-    ops,
-};
-use pointwise_core::ResultType;
+use pointwise::{DType, Device, ErrorKind, Number, Operand, Strategy, Tensor, info::OpInfo, ops};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{calls, inputs, params};
 
@@ -34,7 +29,7 @@ fn unary_gradients_keep_their_bounds() {
                 _ => grads,
             };
             let operands = [grads.to_bytes().unwrap(), x.clone()];
-            for def in BACKWARD {
+            for def in tests::backward() {
                 for set in params::sets(&def.info, dtype) {
                     let y = def.binary_with(&set).run(&grads, &tensor(dtype, &x)).unwrap().to_bytes().unwrap();
                     let report = calls::reports(def, dtype, &set, &operands, &[y]).unwrap()[0];
@@ -53,7 +48,7 @@ fn unary_gradients_keep_their_bounds() {
 fn gradients_of_several_operands_keep_their_bounds() {
     let mut failures = Vec::new();
     for dtype in TYPES {
-        for &def in GRADIENTS {
+        for def in tests::gradients() {
             let operands = calls::operands(&def.info, dtype, 7);
             let tensors: Vec<Tensor> =
                 operands.iter().enumerate().map(|(k, bytes)| tensor(def.info.operand_type(k, dtype), bytes)).collect();
@@ -74,32 +69,28 @@ fn gradients_of_several_operands_keep_their_bounds() {
 
 /// True if an op should have a gradient: its results are as smooth as its operands.
 fn is_differentiable(info: &OpInfo) -> bool {
-    info.result == ResultType::Same && info.supports(DType::F32)
+    info.bool_results == 0 && info.supports(DType::F32)
 }
 
 fn forward_name(info: &OpInfo) -> &'static str {
-    info.name.strip_suffix("_backward").expect("gradients are named after their op")
+    info.gradient_of.expect("an op of gradients")
 }
 
 #[test]
 fn every_differentiable_op_has_a_gradient() {
-    let unary: Vec<_> = UNARY.iter().map(|def| &def.info).filter(|info| is_differentiable(info)).collect();
+    let forward = || pointwise::info::all().filter(|def| !def.info.is_gradient() && is_differentiable(&def.info));
+    let unary: Vec<_> = forward().filter(|def| def.info.is_unary()).collect();
     assert!(unary.len() > 30);
-    for info in &unary {
-        let name = format!("{}_backward", info.name);
-        let backward = BACKWARD.iter().find(|def| def.info.name == name).unwrap_or_else(|| panic!("{name}"));
-        // A gradient that does not depend on the parameters has none.
+    for def in &unary {
+        let (info, name) = (&def.info, format!("{}_backward", def.info.name));
+        let backward = def.backward.unwrap_or_else(|| panic!("{name}"));
+        assert_eq!((backward.info.name, backward.info.gradient_of), (&*name, Some(info.name)));
+        // Those that do not depend on a parameter have none.
         assert!(backward.info.params.is_empty() || backward.info.params == info.params, "{name}");
         assert_eq!(backward.info.types, TYPES);
     }
-    assert_eq!(BACKWARD.len(), unary.len());
-    let several: Vec<_> = BINARY
-        .iter()
-        .chain(GATED)
-        .chain(TERNARY)
-        .map(|def| &def.info)
-        .filter(|info| is_differentiable(info) && info.types.contains(&DType::F16))
-        .collect();
+    assert_eq!(tests::backward().count(), unary.len());
+    let several: Vec<_> = forward().filter(|def| !def.info.is_unary()).map(|def| &def.info).collect();
     for info in &several {
         let name = format!("{}_backward", info.name);
         let gradients = pointwise::info::op(&name).unwrap_or_else(|| panic!("{name}"));
@@ -108,7 +99,7 @@ fn every_differentiable_op_has_a_gradient() {
         let wanted: Vec<_> = info.operands.iter().filter(|&&x| x != "condition").map(|x| format!("grad_{x}")).collect();
         assert_eq!(gradients.info.results, wanted, "{name}");
     }
-    assert_eq!(GRADIENTS.len(), several.len());
+    assert_eq!(tests::gradients().count(), several.len());
 }
 
 /// Points that are not at a kink of any op, nor within a step of one.
@@ -129,7 +120,7 @@ fn slope(f: impl Fn(f64) -> f64, x: f64) -> f64 {
 
 #[test]
 fn unary_gradients_are_central_differences() {
-    for def in BACKWARD {
+    for def in tests::backward() {
         let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
@@ -153,7 +144,7 @@ fn unary_gradients_are_central_differences() {
 
 #[test]
 fn gradients_of_several_operands_are_central_differences() {
-    for &def in GRADIENTS {
+    for def in tests::gradients() {
         let forward = pointwise::info::op(forward_name(&def.info)).unwrap();
         for set in params::sets(&def.info, DType::F32) {
             let backward = def.oracle(DType::F32, &set).unwrap().unwrap();
@@ -192,7 +183,7 @@ fn gradients_of_several_operands_are_central_differences() {
 
 /// One gradient of a unary op.
 fn unary(name: &str, params: &[f64], grad: f32, x: f32) -> f32 {
-    let def = BACKWARD.iter().find(|def| def.info.name == name).unwrap_or_else(|| panic!("{name}"));
+    let def = tests::backward().find(|def| def.info.name == name).unwrap_or_else(|| panic!("{name}"));
     let mut set = [Number::Default; MAX_PARAMS];
     for (slot, value) in set.iter_mut().zip(params) {
         *slot = Number::Float(*value);
@@ -290,7 +281,7 @@ fn kinks_of_several_operands_are_those_of_pytorch() {
     let (_, grad_min, grad_max) = ops::clamp_tensor_backward(&grad, &x, 3.0, 1.5).unwrap();
     assert_eq!((grad_min.to_vec::<f32>().unwrap(), grad_max.to_vec::<f32>().unwrap()), (vec![0.0; 4], vec![2.0; 4]));
     let condition = Tensor::from_slice(&Device::cpu(), &[true, false, true, false], [4]).unwrap();
-    let selected = pair(ops::where_backward(&condition, &grad).unwrap());
+    let selected = pair(ops::where_backward(&grad, &condition).unwrap());
     assert_eq!(selected, (vec![2.0, 0.0, 2.0, 0.0], vec![0.0, 2.0, 0.0, 2.0]));
     let filled = ops::masked_fill_backward(&grad, &condition).unwrap();
     assert_eq!(filled.to_vec::<f32>().unwrap(), [0.0, 2.0, 0.0, 2.0]);
@@ -402,7 +393,7 @@ fn gated_gradients_fill_both_halves() {
         let grad = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half, 1), [rows, half]).unwrap();
         let x = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half * 2, 2), [rows, 2 * half]).unwrap();
         let (gate, value) = (x.view().narrow(1, 0, half).unwrap(), x.view().narrow(1, half, half).unwrap());
-        for &def in GRADIENTS.iter().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
+        for def in tests::gradients().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
             let apart = def.kernel(&none).run(&operands).unwrap();

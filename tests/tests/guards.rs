@@ -66,7 +66,7 @@ fn check(device: &Device, call: &Call) -> Result<(), TestCaseError> {
 
     let x_bytes = inputs::mixed(dtype, call.x_at + call.n, call.seed);
     let x = Tensor::from_bytes(device, dtype, &x_bytes, [call.x_at + call.n]).map_err(fail)?;
-    let result = def.info.result.of(dtype);
+    let result = def.info.result_type(0, dtype);
     // A bool buffer holds nothing but 0 and 1.
     let guard = if result == DType::Bool { 1 } else { 0xA5 };
     let total = call.y_at + call.n + MARGIN;

@@ -12,7 +12,6 @@
 
 use libtest_mimic::Arguments;
 use pointwise::{DType, Strategy, kernel::Class};
-use pointwise_core::Kind;
 use tests::cases::Cases;
 use tests::{convert, copies, lookup, matrix, numbers, promote};
 
@@ -41,7 +40,7 @@ fn add(cases: &mut Cases) {
                     cases.add(&[dtype], name(dtype, "direct"), run(Strategy::Direct));
                 }
                 // A table of codes is for flat tensors, one of pairs for rows, too.
-                let has_table = class == Class::Flat || class == Class::Rows && def.info.kind != Kind::Unary;
+                let has_table = class == Class::Flat || class == Class::Rows && !def.info.is_unary();
                 if !device.is_cpu() && has_table && Strategy::Table.serves(&def.info, dtype) {
                     cases.add(&[dtype], name(dtype, &format!("table_{class}")), run(Strategy::Table));
                 }
@@ -49,7 +48,7 @@ fn add(cases: &mut Cases) {
             if numbers::checks(&device, def, dtype) {
                 cases.add(&[dtype], name(dtype, "numbers"), move || numbers::check(&device, def, dtype));
             }
-            if def.info.kind == Kind::Unary {
+            if def.info.is_unary() {
                 for strategy in Strategy::ALL.into_iter().filter(|s| s.serves(&def.info, dtype)) {
                     let run = move || matrix::sizes(&device, def, dtype, strategy);
                     if !device.is_cpu() || strategy == Strategy::RegisterCopy {

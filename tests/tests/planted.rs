@@ -33,37 +33,37 @@ const fn equivalent(name: &'static str, line: &'static str, reason: &'static str
 /// Faults that change nothing, with the reason, read from the PTX.
 const EQUIVALENT: &[Equivalent] = &[
     equivalent(
-        "unary_exp_f8e4m3_table::unchecked_first",
+        "formula_exp_f8e4m3_table::unchecked_first",
         "@%p bra $L__BB;",
         "without the branch to four vectors at once, the loop behind it does the same vectors one by one",
     ),
     equivalent(
-        "binary_sub_i32_strided::unchecked_first",
+        "formula_sub_i32_strided::unchecked_first",
         "@%p bra $L__BB;",
         "what goes to the way of a column beside what passes through the cache, as tensors as small as these never do",
     ),
     equivalent(
-        "binary_sub_i32_strided::bound_last",
+        "formula_sub_i32_strided::bound_last",
         "setp.lt.u32 %p, %r, 2;",
         "the other side selects 0, which is what a shift by 64 bits leaves of the lanes from the second on",
     ),
     equivalent(
-        "binary_sub_i32_strided::load_width_last",
+        "formula_sub_i32_strided::load_width_last",
         "@p ld.global.cs.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "tensors as small as these never pass through the cache: `p` is off",
     ),
     equivalent(
-        "unary_relu_f16_strided::unchecked_last",
+        "formula_relu_f16_strided::unchecked_last",
         "@%p bra $L__BB;",
         "leads back to a fifth element, which no group has: the compiler cannot know that there are four",
     ),
     equivalent(
-        "unary_relu_f16_strided::unguarded_first",
+        "formula_relu_f16_strided::unguarded_first",
         "@p ld.global.u16 %rs, [%rd]; }",
         "`p` is off for an operand that is a number, which that of a unary op never is",
     ),
     equivalent(
-        "unary_relu_f16_strided::unguarded_last",
+        "formula_relu_f16_strided::unguarded_last",
         "@p ld.global.u16 %rs, [%rd]; }",
         "`p` is off for the fourth element where threads have one, whose place is that of the first: it is loaded twice",
     ),
@@ -73,7 +73,7 @@ const EQUIVALENT: &[Equivalent] = &[
         "`p` is off for an operand that is a number, and calls with a number take no table",
     ),
     equivalent(
-        "unary_silu_f32_flat::load_width_last",
+        "formula_silu_f32_flat::load_width_last",
         "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "a thread of so few vectors has no second one",
     ),
@@ -120,30 +120,30 @@ fn kernels() -> Vec<Kernel> {
     };
     let sub = info::op("sub").expect("an op of the family");
     vec![
-        unary("unary_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
-        kernel("unary_relu_f16_strided", {
+        unary("formula_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
+        kernel("formula_relu_f16_strided", {
             let relu: &'static OpDef = info::op("relu").expect("an op of the family");
             let by = [Strategy::ExplicitParallel, Strategy::Direct];
             by.into_iter()
                 .flat_map(|by| runs::unary(relu, DType::F16, by).into_iter().chain(runs::strided(relu, DType::F16, by)))
                 .collect()
         }),
-        unary("unary_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
-        several("binary_add_f32_flat", "add", DType::F32, Strategy::Auto),
-        several("binary_mul_f16_rows", "mul", DType::F16, Strategy::Auto),
+        unary("formula_exp_f8e4m3_table", "exp", DType::F8E4M3, Strategy::Table),
+        several("formula_add_f32_flat", "add", DType::F32, Strategy::Auto),
+        several("formula_mul_f16_rows", "mul", DType::F16, Strategy::Auto),
         // By single elements, one and four a thread, and where they fit by vectors across the ends of rows.
         kernel(
-            "binary_sub_i32_strided",
+            "formula_sub_i32_strided",
             [Strategy::Direct, Strategy::ExplicitParallel, Strategy::Auto]
                 .into_iter()
                 .flat_map(|by| runs::several(sub, DType::I32, by))
                 .chain(runs::two_columns(sub, DType::I32))
                 .collect(),
         ),
-        several("binary_pow_f32_flat", "pow", DType::F32, Strategy::Auto),
+        several("formula_pow_f32_flat", "pow", DType::F32, Strategy::Auto),
         several("binary_lookup_pairs_flat", "pow", DType::F8E4M3, Strategy::Table),
-        several("ternary_lerp_f32_rows", "lerp", DType::F32, Strategy::Auto),
-        several("gradients_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
+        several("formula_lerp_f32_rows", "lerp", DType::F32, Strategy::Auto),
+        several("formula_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
     ]

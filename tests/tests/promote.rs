@@ -159,11 +159,9 @@ fn float_functions_of_integers() {
     assert!(ops::reciprocal_into(&of(&[2_i16, 4]), &mut wrong).unwrap_err().is_dtype());
     // The names of PyTorch's float functions; activations take floats.
     let floats = "exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh div";
-    let marked: Vec<&str> = pointwise::info::UNARY
-        .iter()
+    let marked: Vec<&str> = pointwise::info::all()
         .map(|def| &def.info)
-        .chain(pointwise::info::BINARY.iter().map(|d| &d.info))
-        .filter(|info| info.int_to_float)
+        .filter(|info| info.properties.int_to_float)
         .map(|info| info.name)
         .collect();
     assert_eq!(marked.join(" "), floats);

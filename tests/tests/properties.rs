@@ -1,11 +1,8 @@
 //! Compares the properties of rows with their formulas.
 
-use pointwise::{
-    DType, Number,
-    info::{GRADIENTS, OpInfo},
-};
+use pointwise::{DType, Number, info::OpInfo};
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{BinaryFunction, Kind, ResultType, SignChange};
+use pointwise_core::{BinaryFunction, SignChange};
 
 const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 
@@ -21,9 +18,7 @@ fn rows_of_a_sine_or_cosine_say_so() {
     for info in infos() {
         let has = |function: &str| info.formula.contains(function);
         let last = info.operands.last().unwrap();
-        // Derived gradients name the op.
         let angle = [".sin()", ".cos()"].iter().any(|function| has(&format!("{last}{function}")));
-        let angle = angle || has("(Sin,") || has("(Cos,");
         assert_eq!(info.properties.angle, angle, "{}: {}", info.name, info.formula);
     }
     assert_eq!(infos().filter(|info| info.properties.angle).count(), 4);
@@ -39,7 +34,7 @@ fn rows_that_are_a_function_of_two_operands_say_so() {
         (BinaryFunction::Power, "a.pow(b)"),
     ];
     for info in infos() {
-        let is = functions.iter().find(|(_, formula)| info.kind == Kind::Binary && info.formula == *formula);
+        let is = functions.iter().find(|(_, formula)| !info.is_gradient() && info.formula == *formula);
         assert_eq!(info.properties.function, is.map(|(function, _)| *function), "{}: {}", info.name, info.formula);
     }
     for (function, formula) in functions {
@@ -82,7 +77,7 @@ fn what_rows_promise_is_what_their_formulas_do() {
         let by_truths = tuples().all(|x| oracle(x) == oracle(x.map(as_truth)));
         assert_eq!(
             info.properties.truths,
-            info.result == ResultType::Bool && by_truths,
+            info.bool_results == 1 && by_truths,
             "{}: by the truth of its operands alone",
             info.name
         );
@@ -106,7 +101,7 @@ fn what_rows_promise_is_what_their_formulas_do() {
 
 #[test]
 fn gradients_that_read_nothing_say_so() {
-    for def in GRADIENTS {
+    for def in tests::gradients() {
         let oracle = def.oracle(DType::F32, &DEFAULTS).unwrap().unwrap();
         let bits = |x: [f64; 4]| oracle.at(&x, 0).into_iter().map(f64::to_bits).collect::<Vec<_>>();
         let first = bits([0.0; 4]);

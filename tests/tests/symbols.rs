@@ -21,7 +21,7 @@ fn symbols() -> Vec<String> {
     let tables = entries().filter(|(def, dtype, class, _)| {
         *class == Class::Flat && def.info.operands.len() == 1 && Strategy::Table.serves(&def.info, *dtype)
     });
-    let tables = tables.map(|(def, dtype, ..)| format!("unary_{}_{dtype}_table", def.info.name));
+    let tables = tables.map(|(def, dtype, ..)| format!("formula_{}_{dtype}_table", def.info.name));
     own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).collect()
 }
 
@@ -87,11 +87,8 @@ fn embedded_kernels_are_those_asked_for() {
     for symbol in &asked {
         assert!(embedded().contains(symbol), "{symbol} is not embedded");
     }
-    // A symbol starts with the kind of its table. Symbols that look pairs up belong to no op.
-    let kinds = ["unary_", "binary_", "ternary_", "select_", "gradients_"];
-    let of_tables = embedded().entries().filter(|symbol| kinds.iter().any(|kind| symbol.starts_with(kind)));
-    let of_tables = of_tables.filter(|symbol| !pointwise_core::launch::LOOKUPS.contains(symbol));
-    let unused: Vec<&str> = of_tables.filter(|symbol| !asked.contains(*symbol)).collect();
+    let of_formulas = embedded().entries().filter(|symbol| symbol.starts_with("formula_"));
+    let unused: Vec<&str> = of_formulas.filter(|symbol| !asked.contains(*symbol)).collect();
     assert!(unused.is_empty(), "nothing asks for {unused:?}");
 }
 

@@ -27,8 +27,8 @@ const PROGRAMS: [(&str, &str, &str); 3] = [
         "every op of one operand, by name",
         "use pointwise::{Device, Tensor};\n\nfn main() -> pointwise::Result<()> {\n    \
          let x = Tensor::from_slice(&Device::best()?, &[-1.0_f32, 0.0, 2.0], [3])?;\n    \
-         for op in pointwise::info::UNARY.iter().filter(|op| op.info.supports(pointwise::DType::F32)) {\n        \
-         println!(\"{} {:?}\", op.info.name, op.kernel().run(&x)?.to_bytes()?);\n    }\n    Ok(())\n}\n",
+         for op in pointwise::info::all().filter(|op| op.info.is_unary() && op.info.supports(pointwise::DType::F32)) {\n        \
+         println!(\"{} {:?}\", op.info.name, op.unary_with(&[]).run(&x)?.to_bytes()?);\n    }\n    Ok(())\n}\n",
     ),
 ];
 

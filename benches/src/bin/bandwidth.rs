@@ -6,7 +6,7 @@
 //! before and after each op; an op's share is its bytes per second over the copy's.
 
 use benches::{median, random, times_after};
-use pointwise::{DType, Device, Strategy, Tensor, info::UNARY};
+use pointwise::{DType, Device, Strategy, Tensor, info};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let x = random(&device, dtype, n)?;
         let mut y = Tensor::empty(&device, dtype, [n])?;
         let mut bools = Tensor::empty(&device, DType::Bool, [n])?;
-        for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
+        for def in info::all().filter(|def| def.info.is_unary() && def.info.supports(dtype)) {
             if !names.is_empty() && !names.iter().any(|name| name == def.info.name) {
                 continue;
             }
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 vec![Strategy::Auto]
             };
             for strategy in wanted {
-                let result = def.info.result.of(dtype);
+                let result = def.info.result_type(0, dtype);
                 let out = if result == dtype { &mut y } else { &mut bools };
                 let kernel = def.unary_with(&[]).strategy(strategy);
                 kernel.run_into(&x, &mut *out)?;

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let def = pointwise::info::op(&name).ok_or("unknown op")?;
     let device = Device::cuda(0)?;
     let x = random(&device, dtype, n)?;
-    let mut y = Tensor::empty(&device, def.info.result.of(dtype), [n])?;
+    let mut y = Tensor::empty(&device, def.info.result_type(0, dtype), [n])?;
     device.synchronize()?;
     let mut times = Vec::new();
     for _ in 0..3 {

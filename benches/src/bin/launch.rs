@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::cuda(0)?;
     let x = random(&device, DType::F32, N)?;
     let mut y = Tensor::empty(&device, DType::F32, [N])?;
-    let bare = Bare::load(&device, "unary_silu_f32_flat")?;
+    let bare = Bare::load(&device, "formula_silu_f32_flat")?;
     let kernel = kernels::silu();
     let stream = pointwise::Stream::new(&device)?;
     let on_stream = kernels::silu().on(&stream);

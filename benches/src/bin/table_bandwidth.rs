@@ -6,10 +6,8 @@
 //! arbitrary bytes.
 
 use benches::{median, times_after};
-use pointwise::{
-    DType, Device, Strategy, Tensor,
-    info::{BINARY, GATED},
-};
+use pointwise::{DType, Device, Strategy, Tensor, info, kernel::OpDef};
+use pointwise_core::Kind;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
@@ -33,11 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if !chosen(&types, dtype.name()) {
             continue;
         }
-        let all = BINARY.iter().map(|def| (def, false)).chain(GATED.iter().map(|def| (def, true)));
-        for (def, gated) in all {
+        let is_of_two = |def: &&'static OpDef| def.info.operands.len() == 2 && !def.info.is_gradient();
+        for def in info::all().filter(is_of_two) {
+            let gated = def.info.kind == Kind::Gated;
             // Without parameters, and with two tensors of a size: the others have no table that could pay.
             let has_table = def.info.params.is_empty() && !def.info.operands.contains(&"weight");
-            let gives = def.info.supports(dtype) && def.info.result.of(dtype) == dtype;
+            let gives = def.info.supports(dtype) && def.info.result_type(0, dtype) == dtype;
             if !(has_table && gives && chosen(&names, def.info.name)) {
                 continue;
             }

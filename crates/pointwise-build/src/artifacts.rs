@@ -8,11 +8,11 @@ use std::{
 
 use crate::{
     Error, Sm, Toolchain,
+    facts::{self, Facts},
     pack::{self, Level},
     parallel,
     ptx::{Kind, Module, registers, wait},
     ptxas::{Assembly, Figures, Ptxas},
-    rows,
 };
 
 /// The file that a host crate includes.
@@ -54,8 +54,10 @@ pub struct TargetArtifacts {
 pub struct EntryModule {
     /// The compute capability that it was compiled for: the target's, or an older one's if its code is the same.
     pub sm: Sm,
-    /// The word of the row that it was made of; `None` for an entry that no table's macro made.
+    /// The word of the row that it was made of; `None` for an entry by hand.
     pub row: Option<u64>,
+    /// The op that it belongs to; `None` for an entry by hand.
+    pub op: Option<String>,
     /// The declarations that it mentions.
     pub declarations: Vec<String>,
     /// Its text, without comments but one: where it waits for the kernels before it, from sm_90 on.
@@ -117,7 +119,7 @@ impl Artifacts {
 
     /// Takes in the modules of one target, which keep every rule. A light target has the other entries of the one
     /// before it.
-    pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>], rows: &BTreeMap<&str, u64>) {
+    pub(crate) fn add(&mut self, sm: Sm, light: bool, texts: &[Module<'_>], facts: &BTreeMap<&str, Facts>) {
         let mut modules = match self.targets.last() {
             Some(older) if light => older.modules.clone(),
             _ => BTreeMap::new(),
@@ -133,11 +135,23 @@ impl Artifacts {
                     .map(|it| it.text.to_owned())
                     .collect();
                 let entry_text = wait::with_comment(&registers::with_limit(entry, entry.compact()));
-                let row = rows.get(entry.name).copied();
-                modules.insert(entry.name.to_owned(), EntryModule { sm, row, declarations, entry: entry_text });
+                let facts = facts.get(entry.name);
+                let (row, op) = (facts.map(|facts| facts.row), facts.map(|facts| facts.op.clone()));
+                modules.insert(entry.name.to_owned(), EntryModule { sm, row, op, declarations, entry: entry_text });
             }
         }
         self.targets.push(TargetArtifacts { sm, version, modules });
+    }
+
+    /// The entries of the ops, by the ops' names.
+    pub(crate) fn by_op(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut ops: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, module) in self.targets.first().into_iter().flat_map(|target| &target.modules) {
+            if let Some(op) = &module.op {
+                ops.entry(op).or_default().insert(name);
+            }
+        }
+        ops
     }
 
     /// The names of the entries, sorted.
@@ -201,7 +215,7 @@ impl Artifacts {
     /// Writes the expression of a `pointwise::embed::Pack` to [`GENERATED`].
     pub(crate) fn write_at(&self, folder: &Path, level: Level, place: Place) -> Result<(), Error> {
         let entries = self.targets.first().into_iter().flat_map(|target| &target.modules);
-        let entries: Vec<String> = entries.map(|(name, module)| rows::line(name, module.row)).collect();
+        let entries: Vec<String> = entries.map(|(name, module)| facts::line(name, module.row)).collect();
         let names = place.text(folder, SYMBOLS, &entries.join("\n"))?;
         let mut generated = format!("(\n    {:?},\n    {names},\n    &[\n", self.note);
         for target in &self.targets {
@@ -302,7 +316,7 @@ mod tests {
     #[test]
     fn machine_code_of_older_ptx_waits_where_the_device_can() {
         let entry = ".visible .entry a(\n)\n{\n//griddepcontrol.wait;\n\tret;\n}\n".to_owned();
-        let module = EntryModule { sm: Sm(80), row: None, declarations: Vec::new(), entry };
+        let module = EntryModule { sm: Sm(80), row: None, op: None, declarations: Vec::new(), entry };
         let target = TargetArtifacts { sm: Sm(80), version: (7, 0), modules: BTreeMap::new() };
         let text = |device| target.text(&[&module], Sm(device));
         for device in [80, 89] {

@@ -231,8 +231,13 @@ mod tests {
 
     #[test]
     fn breaches_are_listed_once_for_each_entry_and_rule() {
-        let violation =
-            |entry: &str, rule, line| Violation { rule, entry: Some(entry.to_owned()), line, text: "x".to_owned() };
+        let violation = |entry: &str, rule, line| Violation {
+            rule,
+            entry: Some(entry.to_owned()),
+            op: None,
+            line,
+            text: "x".to_owned(),
+        };
         let mut violations: Vec<_> = (1..=9).map(|line| violation("a", Rule::Local, line)).collect();
         violations.insert(5, violation("a", Rule::Call, 10));
         let text = |violations: &[Violation]| Error::Lint { sm: Sm(90), violations: violations.to_vec() }.to_string();
@@ -244,7 +249,7 @@ mod tests {
         let b = "\n  b0, and 29 other entries likewise:\n    a trap at line 20: x";
         assert_eq!(text(&violations), format!("{head}{a}{b}"));
         // A breach of the module belongs to no entry.
-        violations.push(Violation { rule: Rule::Trap, entry: None, line: 3, text: "x".to_owned() });
+        violations.push(Violation { rule: Rule::Trap, entry: None, op: None, line: 3, text: "x".to_owned() });
         assert_eq!(text(&violations), format!("{head}{a}{b}\n  (module):\n    a trap at line 3: x"));
     }
 
@@ -252,7 +257,7 @@ mod tests {
     fn a_long_list_ends_with_how_many_more_there_are() {
         let violation = |i: usize| {
             let rule = Rule::Barriers { declared: 1, found: 2 + i / 2 };
-            Violation { rule, entry: Some(format!("e{i}")), line: 0, text: String::new() }
+            Violation { rule, entry: Some(format!("e{i}")), op: None, line: 0, text: String::new() }
         };
         let text = Error::Lint { sm: Sm(80), violations: (0..30).map(violation).collect() }.to_string();
         assert!(text.contains("\n  e18, and another entry likewise:\n    11 barrier(s) instead of 1\n"), "{text}");

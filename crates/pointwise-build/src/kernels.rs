@@ -10,10 +10,11 @@ use crate::{
     Artifacts, Error, Sm,
     artifacts::{self, GENERATED, Place},
     cargo::{self, Generated, Job, Limits},
+    facts::{self, Facts},
     lanes,
     lint::{self, Lint},
     pack::Level,
-    ptx, ptxas, rows,
+    ptx, ptxas,
     toolchain::{self, Toolchain},
 };
 
@@ -308,9 +309,10 @@ impl Kernels {
     fn take(&self, found: &mut Artifacts, sm: Sm, light: bool, texts: &[&str]) -> Result<(), Error> {
         let mut violations = Vec::new();
         let mut modules = Vec::new();
+        let facts: BTreeMap<&str, Facts> = texts.iter().flat_map(|text| facts::read(text)).collect();
         for text in texts {
             let module = ptx::parse(text).map_err(|ptx::ParseError { line, why }| Error::Ptx { sm, line, why })?;
-            violations.extend(lint::check(&module, sm, &self.lint));
+            violations.extend(lint::check(&module, sm, &self.lint, &facts));
             modules.push(module);
         }
         let names = || modules.iter().flat_map(|module| module.entries.iter().map(|entry| entry.name));
@@ -329,15 +331,14 @@ impl Kernels {
         if !violations.is_empty() {
             return Err(Error::Lint { sm, violations });
         }
-        let rows: BTreeMap<&str, u64> = texts.iter().flat_map(|text| rows::read(text)).collect();
-        let differs = |&(name, row): &(&&str, &u64)| {
-            older.and_then(|older| older.get(*name)).is_some_and(|module| module.row != Some(*row))
+        let differs = |&(name, facts): &(&&str, &Facts)| {
+            older.and_then(|older| older.get(*name)).is_some_and(|module| module.row != Some(facts.row))
         };
-        if let Some((name, _)) = rows.iter().find(differs) {
+        if let Some((name, _)) = facts.iter().find(differs) {
             let why = format!("{name} has another row than for older targets: a row must be the same for all");
             return Err(Error::Output { kernel_crate: self.kernel_crate()?, sm, why });
         }
-        found.add(sm, light, &modules, &rows);
+        found.add(sm, light, &modules, &facts);
         Ok(())
     }
 }

@@ -51,6 +51,7 @@ mod cargo;
 mod cubin;
 pub mod doctor;
 mod error;
+mod facts;
 mod inputs;
 mod kernels;
 mod lanes;
@@ -61,7 +62,6 @@ mod pack;
 mod parallel;
 pub mod ptx;
 pub mod ptxas;
-mod rows;
 mod sm;
 pub mod toolchain;
 

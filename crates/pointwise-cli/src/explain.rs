@@ -3,9 +3,7 @@
 use std::io::Write;
 
 use pointwise::embed::embedded;
-use pointwise::info;
 use pointwise::{DType, Device, Operand, Strategy, Tensor, TensorView};
-use pointwise_core::Kind;
 
 use crate::args::Explain;
 use crate::error::{Error, Result};
@@ -40,11 +38,10 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     line(out, format!("{}\n  {}", signature(op), doc(info.doc)))?;
     let formula = info.formula.split_whitespace().collect::<Vec<_>>().join(" ");
     line(out, format!("formula    {} -> {formula}", info.operands.join(", ")))?;
-    let backward = format!("{}_backward", info.name);
-    if let Some(gradient) = info::op(&backward) {
-        line(out, format!("gradient   {backward}({})", gradient.info.arguments().join(", ")))?;
+    if let Some(gradient) = op.0.backward {
+        line(out, format!("gradient   {}({})", gradient.info.name, gradient.info.arguments().join(", ")))?;
     }
-    let star = if info.int_to_float { "; integers and bool become f32" } else { "" };
+    let star = if info.properties.int_to_float { "; integers and bool become f32" } else { "" };
     line(out, format!("types      {}{star}", type_groups(info.types)))?;
     line(out, format!("accuracy   {} in f32", accuracy(info.accuracy)))?;
     let dtype = args.dtype.unwrap_or(info.types[0]);
@@ -95,7 +92,7 @@ fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<S
     let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
     let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
     // A weight a channel needs two dimensions.
-    if matches!(info.kind, Kind::Channel | Kind::ChannelGradients) && shape.len() < 2 {
+    if info.channel_operands != 0 && shape.len() < 2 {
         let lifted = |views: &mut Vec<TensorView<'_>>| -> Result<()> {
             for view in views {
                 *view = view.unsqueeze(0)?;

@@ -6,7 +6,7 @@ use pointwise::{
     DType, Strategy,
     info::{Accuracy, OpInfo, ParamInfo, ParamKind},
 };
-use pointwise_core::ResultType;
+use pointwise_core::Kind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         return line(out, "");
     }
     let types = |op: Op| {
-        let star = if op.info().int_to_float { " *" } else { "" };
+        let star = if op.info().properties.int_to_float { " *" } else { "" };
         type_groups(op.info().types) + star
     };
     let of_table = |op: Op| (signature(op), types(op), op.info());
@@ -90,14 +90,14 @@ fn describe(op: Op) -> Description {
         let types: Vec<_> = info.types.iter().copied().filter(|&dtype| op.serves(strategy, dtype)).collect();
         (!types.is_empty()).then(|| json!({ "name": strategy.name(), "types": names(&types) }))
     });
-    let bound = |dtype: &DType| (dtype.name().to_owned(), json!(info.accuracy.bound(info.result.of(*dtype))));
+    let bound = |dtype: &DType| (dtype.name().to_owned(), json!(info.accuracy.bound(info.result_type(0, *dtype))));
     Description {
         name: info.name,
-        kind: info.kind.name(),
+        kind: kind(info),
         arguments: op.arguments(),
         parameters: params.chain(choices).collect(),
         types: names(info.types),
-        int_to_float: info.int_to_float,
+        int_to_float: info.properties.int_to_float,
         result: result(info),
         results: info.outputs(),
         strategies: strategies.collect(),
@@ -118,8 +118,29 @@ fn default_json(param: &ParamInfo) -> Value {
     }
 }
 
+/// The shape of an op, in one word.
+fn kind(info: &OpInfo) -> &'static str {
+    let (operands, results) = (info.operands.len(), info.results.len());
+    match (info.kind, info.is_gradient()) {
+        (Kind::Formula, false) => match operands {
+            _ if info.channel_operands != 0 => "channel",
+            _ if info.properties.moves => "select",
+            1 => "unary",
+            2 => "binary",
+            _ => "ternary",
+        },
+        (Kind::Formula, true) => match results {
+            _ if info.channel_operands != 0 => "channel_gradients",
+            _ if info.bool_operands != 0 => "select_gradients",
+            1 => "backward",
+            _ => "gradients",
+        },
+        (kind, _) => kind.name(),
+    }
+}
+
 fn result(info: &OpInfo) -> &'static str {
-    if info.result == ResultType::Bool { "bool" } else { "same" }
+    if info.result_type(0, DType::F32) == DType::Bool { "bool" } else { "same" }
 }
 
 /// `leaky_relu(x, negative_slope=0.01)`.

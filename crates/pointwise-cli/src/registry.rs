@@ -24,7 +24,7 @@ pub(crate) type Named = (&'static str, Tensor);
 pub(crate) type Replaced = (Strategy, &'static str);
 
 impl Op {
-    /// Every op, in the order of the tables.
+    /// Every op, in the order of `info::all`.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
         info::all().map(Op)
     }
@@ -54,8 +54,9 @@ impl Op {
     /// The operands that may be numbers.
     pub(crate) fn scalars(self) -> &'static [&'static str] {
         match self.info().kind {
-            Kind::Unary | Kind::Gated => &[],
+            Kind::Gated => &[],
             Kind::GatedGradients => &["grad"],
+            _ if self.info().is_unary() => &[],
             _ => self.arguments(),
         }
     }
@@ -67,10 +68,7 @@ impl Op {
 
     /// The element types of argument `k`.
     pub(crate) fn types(self, k: usize) -> &'static [DType] {
-        match self.info().kind {
-            Kind::Select | Kind::SelectGradients if k == 0 => &[DType::Bool],
-            _ => self.info().types,
-        }
+        if self.info().is_bool(k) { &[DType::Bool] } else { self.info().types }
     }
 
     /// True if it has a kernel of a strategy for operands of a type.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use pointwise::rope::rope_op;
 use pointwise::{DType, Operand, Strategy};
-use pointwise_core::Kind;
 
 use crate::args::Run;
 use crate::device::device;
@@ -40,7 +39,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
     let tensors = file.read(&names, &device)?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
-        if matches!(info.kind, Kind::Select | Kind::SelectGradients) && *k == 0 {
+        if info.is_bool(*k) {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;
         }
     }

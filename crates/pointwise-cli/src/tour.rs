@@ -136,7 +136,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
         ops += 1;
         pairs += cases.len();
         let info = op.info();
-        line(out, row(info.name, |dtype| info.accuracy.bound(info.result.of(dtype)), &cases, paint))?;
+        line(out, row(info.name, |dtype| info.accuracy.bound(info.result_type(0, dtype)), &cases, paint))?;
         flush(out)?;
         faults.extend(faults_of(info.name, cases));
         bar.inc(1);
@@ -201,23 +201,30 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
 fn case(op: Op, samples: &Samples) -> Result<Case> {
     let Samples { dtype, one, two, three, four, conditions, halves, gates } = samples;
     let info = op.info();
-    let operands: Vec<&Sample> = match (info.kind, info.operands.len()) {
-        (Kind::Select, _) => vec![conditions, &three[0], &three[1]],
-        (Kind::SelectGradients, _) => vec![conditions, &three[0]],
-        (_, 1) => vec![one],
-        (_, 2) => two.iter().collect(),
-        (_, 3) => three.iter().collect(),
+    // As long as the conditions.
+    let with_condition = || three.iter().take(info.operands.len()).collect();
+    let mut operands: Vec<&Sample> = match info.operands.len() {
+        _ if info.bool_operands != 0 => with_condition(),
+        1 => vec![one],
+        2 => two.iter().collect(),
+        3 => three.iter().collect(),
         _ => four.iter().collect(),
     };
+    for (_, operand) in operands.iter_mut().enumerate().filter(|(k, _)| info.is_bool(*k)) {
+        *operand = conditions;
+    }
     let n = operands[0].tensor.numel();
     let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
     // One row, so that each element is a channel and has a weight, and a gate's halves lie one behind the other.
     let row = |k: usize| Ok::<_, Error>(Operand::View(operands[k].tensor.view().reshape([1, n])?));
     match info.kind {
         Kind::Gated => tensors = vec![Operand::from(halves)],
-        Kind::Channel => tensors[0] = row(0)?,
         Kind::GatedGradients => tensors = vec![row(0)?, Operand::from(gates)],
-        Kind::ChannelGradients => (tensors[0], tensors[1]) = (row(0)?, row(1)?),
+        _ if info.channel_operands != 0 => {
+            for k in (0..tensors.len()).filter(|&k| !info.is_channel(k)) {
+                tensors[k] = row(k)?;
+            }
+        }
         _ => {}
     }
     let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());

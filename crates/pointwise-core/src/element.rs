@@ -85,7 +85,7 @@ const _: () = {
     }
 };
 
-/// The storage types under the names that the op tables use.
+/// The storage types under the names that `#[op]` uses.
 #[allow(non_camel_case_types)]
 pub mod ty {
     pub use super::Bool as bool;

@@ -27,10 +27,6 @@ pub type ParamWords = [u64; MAX_WORDS];
 
 /// A formula from `N` operands to `R` results, in the compute type `T`. A conversion's results have another type, `U`.
 pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
-    /// The results that are bools, as bits, if the type of the formula tells. [`OpInfo::bool_results`] must be the
-    /// same.
-    #[doc(hidden)]
-    const BOOL_RESULTS: Option<u16> = None;
     /// Computes the results, not yet rounded. Only a random op uses `bits`.
     fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([U; R], [bool; R]);
 }
@@ -39,16 +35,6 @@ pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
 pub trait OpData: Copy {
     /// Name, operands, results, types, bounds.
     const INFO: OpInfo;
-    /// The kinds that its data may have.
-    #[doc(hidden)]
-    const KINDS: &'static [Kind] = &[
-        Kind::Formula,
-        Kind::Gated,
-        Kind::Gradients,
-        Kind::SelectGradients,
-        Kind::ChannelGradients,
-        Kind::GatedGradients,
-    ];
     /// Returns the op with the parameters of a call.
     fn from_words(words: &ParamWords) -> Self;
 }
@@ -62,6 +48,16 @@ pub const fn lanes(element: usize, tensors: usize) -> usize {
         lanes /= 2;
     }
     lanes
+}
+
+/// Returns if a kernel of whole vectors, of elements of `element` bytes, promises loads and stores of 16 bytes. The build
+/// checks that its code has them. Bools are narrower than other elements.
+#[must_use]
+pub const fn vectors(info: &OpInfo, element: usize) -> [bool; 2] {
+    let tensors = info.operands.len() + info.results.len();
+    let is_whole = lanes(element, tensors) * element == 16;
+    let all_results = (1 << info.results.len()) - 1;
+    [is_whole && info.bool_operands == 0, is_whole && info.bool_results != all_results]
 }
 
 /// True if a thread of the op's flat kernel may take several vectors in turn: for formulas of one operand and one
@@ -104,6 +100,15 @@ mod tests {
     #[test]
     fn a_hash_is_passed_as_digits() {
         assert_eq!([None, Some("00000000000000ff"), Some("x"), Some("")].map(source), [0, 255, 0, 0]);
+    }
+
+    #[test]
+    fn vectors_are_promised_if_they_are_whole() {
+        let info = OpInfo { operands: &["x"], ..OpInfo::FORMULA };
+        assert_eq!(vectors(&info, 4), [true; 2]);
+        assert_eq!(vectors(&OpInfo { bool_results: 1, ..info }, 4), [true, false]);
+        let many = OpInfo { operands: &["a", "b", "c", "d", "e", "f"], ..info };
+        assert_eq!([vectors(&many, 4), vectors(&many, 2)], [[true; 2], [false; 2]]);
     }
 
     #[test]

@@ -2,120 +2,34 @@
 
 use crate::dtype::DType;
 
-/// The shape of an op: the template that runs it, and how its operands go together.
+/// The template that runs an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `x -> y`.
-    Unary,
-    /// `(a, b) -> y`, broadcast.
-    Binary,
-    /// `(x, weight) -> y`, with one weight per channel: see [`OpInfo::channel_operands`].
-    Channel,
-    /// `(gate, value) -> y`, the halves of one tensor's last dimension.
+    /// Any number of operands to any number of results, broadcast.
+    Formula,
+    /// `(gate, value) -> y`, a formula of the halves of one tensor's last dimension, or of two tensors.
     Gated,
-    /// `(a, b, c) -> y`, broadcast.
-    Ternary,
-    /// `(condition, a, b) -> a or b`, broadcast, for elements of any type.
-    Select,
+    /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two
+    /// tensors.
+    GatedGradients,
     /// `(x, random bits) -> y`, and a mask.
     Random,
     /// `index -> y`: no operand.
     Generator,
-    /// `(grad, x) -> y`: the gradient of a unary op, broadcast.
-    Backward,
-    /// `(grad, a, ..) -> (grad_a, ..)`: the gradients of an op of several operands, broadcast.
-    Gradients,
-    /// `(condition, grad) -> (grad_a, grad_b)`, broadcast.
-    SelectGradients,
-    /// `(grad, x, weight) -> (grad_x, grad_weight)`: the weight as in [`Kind::Channel`].
-    ChannelGradients,
-    /// `(grad, gate, value) -> (grad_gate, grad_value)`: the last four are the halves of the last dimension of two
-    /// tensors.
-    GatedGradients,
-    /// Any number of operands to any number of results, broadcast: an op that `#[op]` made, unless it is gated.
-    Formula,
     /// `x -> y`: converts elements of one type to another.
     Convert,
 }
 
 impl Kind {
-    /// See [`OpInfo::channel_operands`]: the weight is the last operand.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn channel_operands(self) -> u16 {
-        match self {
-            Kind::Channel => 0b10,
-            Kind::ChannelGradients => 0b100,
-            _ => 0,
-        }
-    }
-
-    /// See [`OpInfo::bool_operands`]: the condition of a selection is a bool.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn bool_operands(self) -> u16 {
-        matches!(self, Kind::Select | Kind::SelectGradients) as u16
-    }
-
-    /// Returns the name in symbols and listings.
+    /// Returns the name in listings.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Unary => "unary",
-            Kind::Binary => "binary",
-            Kind::Channel => "channel",
+            Kind::Formula => "formula",
             Kind::Gated => "gated",
-            Kind::Ternary => "ternary",
-            Kind::Select => "select",
+            Kind::GatedGradients => "gated_gradients",
             Kind::Random => "random",
             Kind::Generator => "generator",
-            Kind::Backward => "backward",
-            Kind::Gradients => "gradients",
-            Kind::SelectGradients => "select_gradients",
-            Kind::ChannelGradients => "channel_gradients",
-            Kind::GatedGradients => "gated_gradients",
-            Kind::Formula => "formula",
             Kind::Convert => "convert",
-        }
-    }
-}
-
-/// The element type of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultType {
-    /// The type of the input.
-    Same,
-    /// bool: a predicate or a comparison.
-    Bool,
-}
-
-/// Checks a row's element types: at least one, and none twice, since each has a kernel of its own.
-#[doc(hidden)]
-pub const fn checked_types(types: &'static [DType]) -> &'static [DType] {
-    assert!(!types.is_empty(), "a row names no element type");
-    let mut i = 1;
-    while i < types.len() {
-        let mut j = 0;
-        while j < i {
-            assert!(types[i] as u8 != types[j] as u8, "a row names an element type twice");
-            j += 1;
-        }
-        i += 1;
-    }
-    types
-}
-
-impl ResultType {
-    /// Returns [`OpInfo::bool_results`] for one result.
-    #[doc(hidden)]
-    pub const fn bits(self) -> u16 {
-        matches!(self, ResultType::Bool) as u16
-    }
-
-    /// Returns the element type of the result for inputs of type `input`.
-    pub const fn of(self, input: DType) -> DType {
-        match self {
-            ResultType::Same => input,
-            ResultType::Bool => DType::Bool,
         }
     }
 }
@@ -205,57 +119,72 @@ impl ParamKind {
     }
 }
 
-/// Properties of a formula: words in its row of the family's tables, in the column of element types. Most let templates
-/// choose faster code, and an op is right without them. [`Properties::function`] and the last four choose PyTorch's
-/// rules for numbers and bool.
+/// Properties of a formula: the words `__hints(..)` and `__rules(..)` of the family's ops. Most let templates choose faster
+/// code, and an op is right without them. [`Properties::function`] and the rules choose PyTorch's rules for numbers and
+/// bool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
-    /// The word `angle`: the formula takes the sine or cosine of the last operand itself. If some elements are all
+    /// The hint `angle`: the formula takes the sine or cosine of the last operand itself. If some elements are all
     /// small, loops and kernels skip its long path for them.
     pub angle: bool,
-    /// The words `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the formula of a binary op
+    /// The hints `quotient`, `truncated_quotient`, `floored_quotient`, `modulo` and `power`: the formula of a binary op
     /// is this function of its two operands. **A promise**: kernels take its short path
     /// ([`Value::short`](crate::Value::short)) for all elements of a vector, and the formula if the path does not hold
     /// for one of them. A number as an operand is rounded to the element type first where PyTorch's CUDA kernels do so.
     pub function: Option<BinaryFunction>,
-    /// The word `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, a few less than
+    /// The hint `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, a few less than
     /// the assembler takes by itself, so that more threads fit a multiprocessor.
     pub few_registers: bool,
-    /// The word `truths`: the result is a bool that depends only on the truth of the operands
+    /// The hint `truths`: the result is a bool that depends only on the truth of the operands
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels give the formula
     /// only zeros and ones.
     pub truths: bool,
-    /// The words `clears_sign` and `flips_sign`: the op changes the sign of a float, and nothing else. **A promise**:
+    /// The hint `moves`: the result is the second or the third operand, bit for bit, chosen by the first, a bool. **A
+    /// promise**: the op has kernels for each width of elements, not for each type, and they move elements as integers.
+    pub moves: bool,
+    /// The hints `clears_sign` and `flips_sign`: the op changes the sign of a float, and nothing else. **A promise**:
     /// kernels change 16-bit floats as bits.
     pub sign: Option<SignChange>,
-    /// The word `constant`: the result depends on no operand, so kernels read none.
+    /// The hint `constant`: the result depends on no operand, so kernels read none.
     pub constant: bool,
-    /// The word `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`. It must be of the result's
+    /// The op belongs to the family, whose build checks that no kernel spills: its kernels keep to the registers that
+    /// their templates allow.
+    pub of_family: bool,
+    /// The rule `int_to_float`: integers and bool are converted to f32 first, as for PyTorch's float functions (`exp`,
+    /// `div`).
+    pub int_to_float: bool,
+    /// The rule `factor_alpha`: the parameter is the factor of PyTorch's `add` and `sub`. It must be of the result's
     /// category: no float for integers, and a bool only for bool.
     pub factor_alpha: bool,
-    /// The word `refuses_bool`: a bool operand is an error, whatever the other one is, as with PyTorch's `sub`. Without
+    /// The rule `refuses_bool`: a bool operand is an error, whatever the other one is, as with PyTorch's `sub`. Without
     /// it a bool is converted where operands of different types meet.
     pub refuses_bool: bool,
-    /// The word `copies_ints`: integers and bools are copied, whatever the parameters are. These may be numbers that
+    /// The rule `copies_ints`: integers and bools are copied, whatever the parameters are. These may be numbers that
     /// the type cannot hold.
     pub copies_ints: bool,
-    /// The word `whole_parameter`: the parameters are whole numbers, which PyTorch takes as integers.
+    /// The rule `whole_parameter`: the parameters are whole numbers, which PyTorch takes as integers.
     pub whole_parameter: bool,
+    /// The rule `beneath`: other ops run this one, and PyTorch has no name for it.
+    pub beneath: bool,
 }
 
 impl Properties {
-    /// The properties of a row without these words.
+    /// The properties of an op without these words.
     pub const NONE: Properties = Properties {
         angle: false,
         function: None,
         few_registers: false,
         truths: false,
+        moves: false,
         sign: None,
         constant: false,
+        of_family: false,
+        int_to_float: false,
         factor_alpha: false,
         refuses_bool: false,
         copies_ints: false,
         whole_parameter: false,
+        beneath: false,
     };
 }
 
@@ -316,13 +245,15 @@ const fn has(bits: u16, k: usize) -> bool {
     k < u16::BITS as usize && bits >> k & 1 == 1
 }
 
-/// One op of a table.
+/// An op as data.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
     /// PyTorch's name.
     pub name: &'static str,
-    /// Template and operands.
+    /// The template that runs it.
     pub kind: Kind,
+    /// The op whose gradients it computes, if it is an op of gradients.
+    pub gradient_of: Option<&'static str>,
     /// The names of the formula's operands.
     pub operands: &'static [&'static str],
     /// Bit `k`: operand `k` is a bool, whatever the element type.
@@ -340,17 +271,16 @@ pub struct OpInfo {
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
     pub types: &'static [DType],
-    /// True if integers and bool are converted to f32 first, as for PyTorch's float functions (`exp`, `div`).
-    pub int_to_float: bool,
-    /// Element type of the result.
-    pub result: ResultType,
     /// Error bound.
     pub accuracy: Accuracy,
-    /// The documentation of the table's row.
+    /// The documentation of the function.
     pub doc: &'static str,
-    /// The formula as it stands in the table.
+    /// The text of the function's body.
     pub formula: &'static str,
-    /// The properties in its row.
+    /// The element types of one byte in which a table of the results of all pairs of operands is faster than the formula, and
+    /// the power of two of elements from which on it is (H200, `docs/notebook/one-byte.md`).
+    pub pairs_pay: &'static [(DType, u32)],
+    /// Its hints and rules.
     pub properties: Properties,
 }
 
@@ -359,6 +289,7 @@ impl OpInfo {
     pub const FORMULA: OpInfo = OpInfo {
         name: "",
         kind: Kind::Formula,
+        gradient_of: None,
         operands: &[],
         bool_operands: 0,
         bool_results: 0,
@@ -367,13 +298,24 @@ impl OpInfo {
         results: &["y"],
         params: &[],
         types: &[],
-        int_to_float: false,
-        result: ResultType::Same,
         accuracy: Accuracy::Exact,
         doc: "",
         formula: "",
+        pairs_pay: &[],
         properties: Properties::NONE,
     };
+
+    /// True if the op computes the gradients of another op.
+    #[must_use]
+    pub const fn is_gradient(&self) -> bool {
+        self.gradient_of.is_some()
+    }
+
+    /// True if the op has one operand and one result, and computes no gradient.
+    #[must_use]
+    pub const fn is_unary(&self) -> bool {
+        self.operands.len() == 1 && self.results.len() == 1 && !self.is_gradient()
+    }
 
     /// True if operand `k` is a bool, whatever the element type. It does not count for the type of the call.
     #[must_use]
@@ -402,10 +344,10 @@ impl OpInfo {
         }
     }
 
-    /// Returns the names of the result tensors, likewise.
+    /// Returns the names of the result tensors, likewise: a single one is `y`.
     pub const fn outputs(&self) -> &'static [&'static str] {
-        match self.kind {
-            Kind::GatedGradients => &["y"],
+        match (self.kind, self.results.len()) {
+            (Kind::GatedGradients, _) | (_, 1) => &["y"],
             _ => self.results,
         }
     }
@@ -424,7 +366,7 @@ impl OpInfo {
     /// True if operands of different types are converted to a common one. An op that lists only floats (`lerp`,
     /// `prelu`) does not convert, as in PyTorch, unless it is a float function of numbers of any type (`div`).
     pub fn promotes(&self) -> bool {
-        self.int_to_float || self.types.iter().any(|dtype| !dtype.is_float())
+        self.properties.int_to_float || self.types.iter().any(|dtype| !dtype.is_float())
     }
 }
 

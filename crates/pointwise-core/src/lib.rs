@@ -1,4 +1,4 @@
-//! The kernel DSL of pointwise: element types, branch-free maths, op traits, and the table of every op.
+//! The kernel DSL of pointwise: element types, branch-free maths, op traits, and dual numbers.
 //!
 //! This crate is compiled twice: for the GPU (`nvptx64`) and for the CPU, where formulas also run in `f64` as the
 //! oracle that tests both. It allocates nothing. Its `unsafe` blocks and its inline PTX are in [`maths`] and
@@ -10,8 +10,6 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
-#[doc(hidden)]
-pub mod arity;
 pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;
@@ -32,7 +30,6 @@ pub mod philox;
 pub mod rope;
 #[doc(hidden)]
 pub mod row;
-mod table;
 
 pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;
@@ -40,7 +37,7 @@ pub use element::Element;
 pub use float16::{bf16, f16};
 pub use formula::{Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};
-pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Properties, ResultType, SignChange};
+pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Terms;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Stepped, Value};

@@ -117,7 +117,7 @@ pub trait Word: Copy {
     fn from_word(word: u64) -> Self;
 }
 
-/// An op of a table: its data, and the way to its parameters.
+/// Dropout or a generator: its data, and the way to its parameters.
 pub trait TableOp: Copy {
     /// The row as data, the same for all types of the op's parameters. If its kind, operands or results contradict the
     /// op trait's impl, neither the host's definition nor the op's kernels compile ([`crate::row`]).

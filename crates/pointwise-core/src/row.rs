@@ -78,16 +78,18 @@ const fn text(info: &OpInfo) -> u64 {
         function,
         few_registers,
         truths,
+        moves,
         sign,
         constant,
+        of_family,
+        int_to_float,
         factor_alpha,
         refuses_bool,
         copies_ints,
         whole_parameter,
+        beneath,
     } = info.properties;
     let flags = [
-        info.result as u64,
-        info.int_to_float as u64,
         angle as u64,
         match function {
             Some(function) => 1 + function as u64,
@@ -95,15 +97,19 @@ const fn text(info: &OpInfo) -> u64 {
         },
         few_registers as u64,
         truths as u64,
+        moves as u64,
         match sign {
             Some(sign) => 1 + sign as u64,
             None => 0,
         },
         constant as u64,
+        of_family as u64,
+        int_to_float as u64,
         factor_alpha as u64,
         refuses_bool as u64,
         copies_ints as u64,
         whole_parameter as u64,
+        beneath as u64,
     ];
     let mut i = 0;
     while i < flags.len() {
@@ -153,7 +159,6 @@ pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> 
     let info = &O::INFO;
     check_kind(info, &[Kind::Generator], MAX_PARAMS);
     assert!(info.operands.is_empty() && info.results.len() == 1, "a generator has no operands and one result");
-    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "a generator's elements are of the type asked for");
     word(info, [E::DTYPE; 3], (O::TEXT ^ source).wrapping_mul(PRIME))
 }
 
@@ -185,7 +190,6 @@ pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
     let info = &O::INFO;
     check_kind(info, &[Kind::Random], MAX_PARAMS);
     assert!(info.operands.len() == 1 && info.results.len() == 1, "dropout has one operand and one result");
-    assert!(info.result.of(E::DTYPE) as u8 == E::DTYPE as u8, "dropout's result is of the operand's type");
     word(info, [E::DTYPE; 3], O::TEXT)
 }
 
@@ -203,14 +207,11 @@ where
     O: OpData + Formula<E::Compute, N, R>,
 {
     let info = &O::INFO;
-    check_kind(info, O::KINDS, MAX_WORDS);
+    check_kind(info, &[Kind::Formula, Kind::Gated, Kind::GatedGradients], MAX_WORDS);
     assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
     assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
     assert!(info.bool_operands >> N == 0 && info.bool_results >> R == 0);
-    if let Some(bools) = O::BOOL_RESULTS {
-        assert!(bools == info.bool_results, "the row says another type of the result than its op has");
-    }
     assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
     (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
 }
@@ -279,7 +280,7 @@ pub const fn param_words(info: &OpInfo) -> usize {
     words
 }
 
-/// Returns the word of a kernel that belongs to no row of a table.
+/// Returns the word of a kernel that belongs to no op.
 #[must_use]
 pub const fn of_symbol(symbol: &str) -> u64 {
     let hash = mix(VERSION, symbol);
@@ -289,12 +290,9 @@ pub const fn of_symbol(symbol: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arity::{Binary, Unary};
-    use crate::family::binary::{Add, Maximum};
-    use crate::family::unary::Relu;
-    use crate::{ResultType, f16};
+    use crate::f16;
 
-    const RELU: OpInfo = Relu::INFO;
+    const RELU: OpInfo = OpInfo { name: "relu", operands: &["x"], formula: "x.relu()", ..OpInfo::FORMULA };
 
     #[test]
     fn every_part_of_a_row_counts_but_its_spaces() {
@@ -302,13 +300,12 @@ mod tests {
         let constant = Properties { constant: true, ..RELU.properties };
         let others = [
             OpInfo { name: "other", ..RELU },
-            OpInfo { kind: Kind::Binary, ..RELU },
+            OpInfo { kind: Kind::Gated, ..RELU },
             OpInfo { operands: &["a"], ..RELU },
             OpInfo { operands: &["x", "x"], ..RELU },
             OpInfo { results: &["y", "y"], ..RELU },
             OpInfo { params: PARAMS, ..RELU },
-            OpInfo { result: ResultType::Bool, ..RELU },
-            OpInfo { int_to_float: !RELU.int_to_float, ..RELU },
+            OpInfo { properties: Properties { int_to_float: true, ..RELU.properties }, ..RELU },
             OpInfo { formula: "x", ..RELU },
             OpInfo { properties: constant, ..RELU },
         ];
@@ -322,13 +319,12 @@ mod tests {
 
     #[test]
     fn types_and_counts_stand_in_the_word() {
-        let f32s = of_formula::<f32, Unary<Relu>, 1, 1>(0);
-        let f16s = of_formula::<f16, Unary<Relu>, 1, 1>(0);
+        let f32s = of_formula::<f32, One, 1, 1>(0);
+        let f16s = of_formula::<f16, One, 1, 1>(0);
         assert!(f32s != f16s && f32s << DTYPE_BITS == f16s << DTYPE_BITS);
-        let (sum, largest) =
-            (of_formula::<f32, Binary<Add<f32>>, 2, 1>(0), of_formula::<f32, Binary<Maximum>, 2, 1>(0));
-        assert_eq!([f32s, sum, largest].map(|word| word >> 48 & 0xfff), [0x110, 0x211, 0x210]);
-        check_data(&<Binary<Add<f64>> as OpData>::INFO, 0, sum);
+        let two = of_formula::<f32, Two<false, false>, 2, 1>(0);
+        assert_eq!([f32s, two].map(|word| word >> 48 & 0xfff), [0x111, 0x210]);
+        check_data(&One::INFO, 0, f32s);
         assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
         assert_eq!((of_symbol("any") >> 32) as u32, u32::MAX);
@@ -349,11 +345,27 @@ mod tests {
         let others = [
             of_formula::<f16, Two<true, false>, 2, 1>(3),
             of_formula::<f16, Two<false, true>, 2, 1>(3),
-            of_formula::<f32, Unary<Relu>, 1, 1>(0),
-            of_formula::<f32, Binary<Add<f32>>, 2, 1>(0),
+            of_formula::<f32, One, 1, 1>(0),
         ];
         for word in others {
             assert!(std::panic::catch_unwind(|| check_pairs(word)).is_err(), "{word:x}");
+        }
+    }
+
+    /// One operand and a parameter.
+    #[derive(Clone, Copy)]
+    struct One;
+
+    impl OpData for One {
+        const INFO: OpInfo = OpInfo { params: &[crate::ParamInfo::number("p", 1.0)], ..RELU };
+        fn from_words(_: &crate::ParamWords) -> Self {
+            One
+        }
+    }
+
+    impl<T: Copy> Formula<T, 1, 1> for One {
+        fn apply(self, x: [T; 1], _: [bool; 1], _: crate::RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+            (x, [false])
         }
     }
 

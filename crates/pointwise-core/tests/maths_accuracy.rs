@@ -5,9 +5,7 @@
 //! function has its name. `--nocapture` shows the errors.
 
 use duplicate::duplicate_item;
-use pointwise_core::family::unary;
-use pointwise_core::{DType, OpInfo, Real, TableOp, UnaryOp, Word, Words, maths};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use pointwise_core::{Real, maths};
 
 /// The number of inputs that go through a function at a time.
 const BLOCK: usize = 4096;
@@ -229,114 +227,6 @@ fn check(function: &Function) {
     }
     println!("{:12} {:.4} ulp at {:e} ({:#010x})", function.name, worst.0, worst.1, worst.1.to_bits());
     assert!(worst.0 <= function.bound, "{} ulp at {:e}", worst.0, worst.1);
-}
-
-/// A unary op of the table at f32.
-struct Op {
-    info: OpInfo,
-    f32: Box<dyn Fn(f32) -> f32 + Sync>,
-    f64: Box<dyn Fn(f64) -> f64 + Sync>,
-}
-
-/// Returns an op at f32 and at f64 with the same parameters, which are f32 as a kernel's.
-fn op<A, B>(params: &[f32]) -> Op
-where
-    A: TableOp + UnaryOp<f32, Output = f32> + Sync + 'static,
-    B: TableOp + UnaryOp<f64, Output = f64> + Sync + 'static,
-{
-    let (mut narrow, mut wide) = (Words::default(), Words::default());
-    for (k, &param) in params.iter().enumerate() {
-        (narrow[k], wide[k]) = (param.to_word(), f64::from(param).to_word());
-    }
-    let (narrow, wide) = (A::from_words(narrow), B::from_words(wide));
-    Op { info: A::INFO, f32: Box::new(move |x| narrow.apply(x)), f64: Box::new(move |x| wide.apply(x)) }
-}
-
-/// The visitor that makes an [`Op`], with the parameters it has by default, of every row with a float result.
-macro_rules! float_ops {
-    (Unary; $(
-        $(#[doc = $doc:literal])*
-        $name:ident: $op:ident $({ $($p:ident = $default:expr),* })? ($x:ident: $bound:ident) -> $out:ident,
-        [$($set:ident)*], $accuracy:expr => $formula:expr;
-    )*) => {
-        fn float_ops() -> Vec<Op> {
-            [$(float_ops!(@$out $bound $op [$($($default)*)?])),*].into_iter().flatten().collect()
-        }
-    };
-    (@T Real $op:ident $params:tt) => { float_ops!(@T Num $op $params) };
-    (@T Num $op:ident []) => { Some(op::<unary::$op, unary::$op>(&[])) };
-    (@T Num $op:ident [$($default:expr)+]) => {
-        Some(op::<unary::$op<f32>, unary::$op<f64>>(&[$($default as f32),+]))
-    };
-    (@$out:ident $bound:ident $op:ident $params:tt) => { None };
-}
-
-pointwise_core::unary_family!(float_ops);
-
-/// Ops with parameters other than the default ones.
-fn ops_with_parameters() -> [Op; 7] {
-    [
-        op::<unary::Elu<f32>, unary::Elu<f64>>(&[1.7]),
-        op::<unary::Elu<f32>, unary::Elu<f64>>(&[-0.3]),
-        op::<unary::LeakyRelu<f32>, unary::LeakyRelu<f64>>(&[-0.7]),
-        // Powers of two: the rounding of another product beta x counts |beta x| / 2 ulp in the negative tail.
-        op::<unary::Softplus<f32>, unary::Softplus<f64>>(&[2.0, 20.0]),
-        op::<unary::Softplus<f32>, unary::Softplus<f64>>(&[0.25, 5.0]),
-        op::<unary::Hardtanh<f32>, unary::Hardtanh<f64>>(&[-0.1, 7.3]),
-        op::<unary::Clamp<f32>, unary::Clamp<f64>>(&[2.0, 1.0]),
-    ]
-}
-
-/// PyTorch's formula is `min(max(x + 3, 0), 6) * f32(1/6)`, to the bit.
-#[test]
-fn hardsigmoid_has_the_bits_of_pytorch() {
-    for i in 0..1_u32 << 20 {
-        for x in [f32::from_bits(i.wrapping_mul(4099)), i as f32 / 65_536.0 - 8.0] {
-            if !x.is_nan() {
-                let plain = (x + 3.0).clamp(0.0, 6.0) * (1.0_f64 / 6.0) as f32;
-                assert_eq!(unary::Hardsigmoid.apply(x).to_bits(), plain.to_bits(), "{x:e}");
-            }
-        }
-    }
-}
-
-#[test]
-fn f32_ops_stay_below_their_bounds() {
-    let mut ops = float_ops();
-    assert!(ops.len() > 25, "the table has lost its float ops: {}", ops.len());
-    ops.extend(ops_with_parameters());
-    let next = AtomicUsize::new(0);
-    let check = || {
-        let mut failures = Vec::new();
-        while let Some(op) = ops.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let bound = f64::from(op.info.accuracy.bound(DType::F32));
-            let mut worst = (0.0, 0.0);
-            let mut see = |x: f32| {
-                let error = ulp_error((op.f32)(x), (op.f64)(f64::from(x)));
-                if error > worst.0 {
-                    worst = (error, x);
-                }
-            };
-            (0..1_u32 << 19).for_each(|i| see(f32::from_bits(i.wrapping_mul(8191))));
-            // The range of activations: -32 .. 32, evenly.
-            (-(1 << 18)..1 << 18).for_each(|i| see(i as f32 * (1.0 / 8192.0) * (1.0 + 1.0 / 65536.0)));
-            for (centre, sign) in HARD.iter().chain(&[3.0, 6.0]).flat_map(|c| [(c, 0), (c, 0x8000_0000)]) {
-                let centre = centre.to_bits() | sign;
-                (0..256).for_each(|i: u32| see(f32::from_bits(centre.wrapping_add(i).wrapping_sub(128))));
-            }
-            [f32::INFINITY, f32::NEG_INFINITY, f32::NAN].into_iter().for_each(&mut see);
-            println!("op {:12} {:.4} ulp at {:e}, bound {bound}", op.info.name, worst.0, worst.1);
-            if worst.0 > bound {
-                failures.push(format!("{}: {} ulp at {:e}, bound {bound}", op.info.name, worst.0, worst.1));
-            }
-        }
-        failures
-    };
-    let failures: Vec<String> = std::thread::scope(|scope| {
-        let workers = [0; 2].map(|_| scope.spawn(check));
-        workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
-    });
-    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 /// Takes bases near 1 and of any size, with exponents that spread the logarithm of the power over the range of f32.

@@ -1,7 +1,5 @@
 //! Special values of the functions of [`pointwise_core::maths`], and the exactness of the divisions with remainder.
 
-use pointwise_core::TernaryOp;
-use pointwise_core::family::ternary::Lerp;
 use pointwise_core::maths::{self, half};
 use std::f32::consts::LN_2;
 
@@ -188,37 +186,6 @@ fn pow_is_that_of_c99() {
     assert_same(maths::pow(TINY, 1.0), TINY, "the smallest number");
     assert_same(maths::pow(MAX, 1.0), MAX, "the largest number");
     assert_same(maths::pow(TINY, -1.0), INF, "its reciprocal");
-}
-
-/// The op's formula, which has the two forms of `torch.lerp`.
-fn lerp(a: f32, b: f32, w: f32) -> f32 {
-    TernaryOp::apply(Lerp, a, b, w)
-}
-
-#[test]
-fn lerp_meets_its_ends() {
-    let values = [0.0, 1.0, -1.0, 0.1, 3.5e-45, -7.0e37, 1.0e30, -2.5, 16_777_216.0];
-    for a in values {
-        for b in values {
-            assert_eq!(lerp(a, b, 0.0), a, "lerp({a}, {b}, 0)");
-            assert_eq!(lerp(a, b, 1.0), b, "lerp({a}, {b}, 1)");
-        }
-    }
-    for (a, b, w, expected) in [
-        (2.0, 4.0, 0.5, 3.0),
-        (2.0, 4.0, 2.0, 6.0),
-        (2.0, 4.0, -1.0, 0.0),
-        (INF, INF, 0.3, NAN),
-        (1.0, INF, 0.3, INF),
-        (1.0, INF, 0.7, NAN),
-        (INF, 1.0, 0.7, INF),
-        (MAX, -MAX, 0.3, -INF),
-        (-0.0, -0.0, 0.3, 0.0),
-        (NAN, 1.0, 0.0, NAN),
-    ] {
-        // `+ 0.0`: PyTorch fixes the sign of a zero difference only in the listed case.
-        assert_same(lerp(a, b, w) + 0.0, expected, &format!("lerp({a}, {b}, {w})"));
-    }
 }
 
 /// Significand and exponent of a positive finite number: `m 2^e`.

@@ -1,4 +1,4 @@
-//! The macro for a kernel crate's root, and the macro that makes the kernel entries of a table of the family.
+//! The macro for a kernel crate's root, and the macro that makes the entries of templates that are not formulas'.
 
 /// Declares the shared memory that a kernel crate's root needs beside `#![no_std]`. It needs no feature attributes: the
 /// entry macros bring them along. Expands to nothing on the host.
@@ -25,15 +25,15 @@ macro_rules! __asm {
     };
 }
 
-/// Exports the entries of a table: every op in each of its element types by every class of kernel; for `Conversions;`,
-/// `Rope;` and `Lookup;` all of theirs. Expands to nothing on the host.
+/// Exports the entries of a kind of kernels: `Conversions;`, `Generators;`, `Lookup;`, `Random;` or `Rope;`. Expands to
+/// nothing on the host.
 ///
 /// `extern "gpu-kernel"` is passed on from here: tokens of a macro that may be unstable, may be unstable anywhere.
 #[doc(hidden)]
 #[macro_export]
 #[cfg_attr(target_arch = "nvptx64", allow_internal_unstable(abi_gpu_kernel))]
 macro_rules! export {
-    ($($table:tt)*) => {
-        $crate::__private::entries! { ($crate) (extern "gpu-kernel") $($table)* }
+    ($kind:ident;) => {
+        $crate::__private::entries! { ($crate) (extern "gpu-kernel") $kind; }
     };
 }

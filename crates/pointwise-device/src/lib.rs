@@ -1,7 +1,7 @@
 //! The device side of pointwise: templates, and the macros that make entries of them.
 //!
-//! The family's kernel crate exports the entries of its tables with [`export!`]. `pointwise_build::ops` writes the
-//! kernel crate of a user's ops. Compiled for the host, such a crate is empty: the templates and entries exist for
+//! The family's kernel crate, `gpu-kernels`, is a crate of `#[op]` functions. `pointwise_build::ops` writes such a crate
+//! around a user's ops. Kernels of other templates are exported with [`export!`]. Compiled for the host, such a crate is empty: the templates and entries exist for
 //! `nvptx64` only.
 #![no_std]
 #![cfg_attr(
@@ -13,6 +13,14 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 pub use pointwise_core::*;
+
+/// The names that the modules of the family import, on the host from `pointwise`.
+#[doc(hidden)]
+pub mod __family {
+    pub use pointwise_core::dual::activations;
+    pub use pointwise_core::{Bits, Num, Real, Value};
+    pub use pointwise_macros::family_op as op;
+}
 
 /// The items that the macros of this crate expand to. No part of the API.
 #[doc(hidden)]

@@ -2,10 +2,10 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Expr, Lit, Meta};
+use syn::{Attribute, Expr, Lit, Meta, TypeParam, parse_quote};
 
 use crate::signature::{Argument, Op, OpKind, Param, ParamKind, Value};
-use crate::words::Accuracy;
+use crate::words::{Accuracy, Type};
 
 /// An op, or its gradients, which are an op, too.
 pub(crate) struct Form {
@@ -13,51 +13,70 @@ pub(crate) struct Form {
     pub(crate) type_name: Ident,
     pub(crate) operands: Vec<Value>,
     pub(crate) results: Vec<Value>,
+    pub(crate) params: Vec<Param>,
+    pub(crate) types: Vec<Type>,
     pub(crate) doc: String,
+    /// The generic type, with its bounds.
+    pub(crate) generic: TypeParam,
+    /// The op whose gradients these are.
+    gradient_of: Option<String>,
     /// The variant of `Kind`.
     kind: &'static str,
     accuracy: TokenStream,
+    /// The words of `Properties`.
+    properties: Vec<Ident>,
 }
 
 impl Form {
     /// The op itself.
     pub(crate) fn of(op: &Op) -> Form {
-        let accuracy = match op.accuracy {
-            Accuracy::Exact => quote!(Exact),
-            Accuracy::Ulp(ulp) => quote!(Ulp(#ulp)),
-        };
         Form {
             name: op.symbol(),
             type_name: op.type_name.clone(),
             operands: op.operands().cloned().collect(),
             results: op.results.clone(),
+            params: op.params().cloned().collect(),
+            types: op.types.clone(),
             doc: doc(&op.docs),
+            generic: op.generic.clone(),
+            gradient_of: None,
             kind: match op.kind {
                 OpKind::Elementwise => "Formula",
                 OpKind::Gated => "Gated",
                 OpKind::Generator => "Generator",
             },
-            accuracy,
+            accuracy: accuracy(op.accuracy),
+            properties: op.family.properties.clone(),
         }
     }
 
     /// Its gradients.
     pub(crate) fn gradient_of(op: &Op) -> Form {
         let of_type = |values: &[Value]| values.iter().filter(|value| !value.is_bool).cloned().collect::<Vec<_>>();
-        let (results, ulp) = (of_type(&op.results), op.grad_accuracy);
+        let (results, ulp, name) = (of_type(&op.results), op.grad_accuracy, op.symbol());
         let grads: Vec<Value> = match &*results {
             [_] => vec![of_type_named("grad")],
             several => several.iter().map(gradient).collect(),
         };
         let operands: Vec<Value> = op.operands().cloned().collect();
+        let mut generic = op.generic.clone();
+        if !op.is_real() {
+            let core = core();
+            generic.bounds = parse_quote!(#core::Real);
+        }
         Form {
-            name: format!("{}_backward", op.name),
             type_name: format_ident!("{}Backward", op.type_name),
             results: of_type(&operands).iter().map(gradient).collect(),
-            operands: grads.into_iter().chain(operands).collect(),
-            doc: format!("The gradients of `{}`.", op.name),
+            operands: grads.into_iter().chain(operands.into_iter().filter(|it| op.is_saved(&it.name))).collect(),
+            params: op.params().filter(|param| op.is_saved(&param.name)).cloned().collect(),
+            types: op.grad_types.clone(),
+            doc: op.grad_doc.clone().unwrap_or_else(|| format!("The gradients of `{name}`.")),
+            generic,
             kind: if op.kind == OpKind::Gated { "GatedGradients" } else { "Formula" },
-            accuracy: quote!(Cancels(#ulp)),
+            accuracy: op.family.grad_accuracy.map_or_else(|| quote!(Cancels(#ulp)), accuracy),
+            properties: op.family.grad_properties.clone(),
+            name: format!("{name}_backward"),
+            gradient_of: Some(name),
         }
     }
 
@@ -72,14 +91,71 @@ impl Form {
         Form { name, ..self }
     }
 
+    /// True if the struct has a parameter of the generic type.
+    pub(crate) fn is_generic(&self) -> bool {
+        self.params.iter().any(|param| param.kind.is_generic())
+    }
+
     /// The struct at a compute type.
-    pub(crate) fn at(&self, op: &Op, ty: &TokenStream) -> TokenStream {
+    pub(crate) fn at(&self, ty: &TokenStream) -> TokenStream {
         let name = &self.type_name;
-        if op.is_generic() { quote!(#name<#ty>) } else { quote!(#name) }
+        if self.is_generic() { quote!(#name<#ty>) } else { quote!(#name) }
+    }
+
+    /// The struct on the host, whose parameters are f64. One by hand may have no default for its type.
+    pub(crate) fn own(&self) -> TokenStream {
+        self.at(&quote!(f64))
+    }
+
+    /// The words of its parameters.
+    pub(crate) fn words(&self) -> usize {
+        self.params.iter().map(|param| param.kind.words()).sum()
+    }
+
+    /// True if it can be written to its first operand.
+    pub(crate) fn has_inplace(&self) -> bool {
+        let is_gated = self.kind != "Formula";
+        let (first, first_result) = (self.operands.first(), self.results.first());
+        !is_gated
+            && self.results.len() == 1
+            && first.is_some_and(|operand| !operand.is_bool)
+            && first_result.is_some_and(|result| !result.is_bool)
+    }
+
+    /// True if the op moves elements, so that it has kernels for each width.
+    pub(crate) fn moves(&self) -> bool {
+        self.properties.iter().any(|word| word == "moves")
     }
 
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.operands.len(), self.results.len())
+    }
+}
+
+/// The variant of `pointwise_core::Accuracy`.
+fn accuracy(accuracy: Accuracy) -> TokenStream {
+    match accuracy {
+        Accuracy::Exact => quote!(Exact),
+        Accuracy::Ulp(ulp) => quote!(Ulp(#ulp)),
+    }
+}
+
+/// The assignment of a property to `properties`.
+fn property(word: &Ident) -> TokenStream {
+    let core = core();
+    let some = |field: &str, ty: &str, variant: &str| {
+        let [field, ty, variant] = [field, ty, variant].map(|name| Ident::new(name, word.span()));
+        quote!(properties.#field = ::core::option::Option::Some(#core::#ty::#variant);)
+    };
+    match word.to_string().as_str() {
+        "quotient" => some("function", "BinaryFunction", "Quotient"),
+        "truncated_quotient" => some("function", "BinaryFunction", "TruncatedQuotient"),
+        "floored_quotient" => some("function", "BinaryFunction", "FlooredQuotient"),
+        "modulo" => some("function", "BinaryFunction", "Modulo"),
+        "power" => some("function", "BinaryFunction", "Power"),
+        "clears_sign" => some("sign", "SignChange", "Clear"),
+        "flips_sign" => some("sign", "SignChange", "Flip"),
+        _ => quote!(properties.#word = true;),
     }
 }
 
@@ -112,11 +188,6 @@ pub(crate) fn items(op: &Op) -> TokenStream {
     }
     items.extend(formula(op));
     items
-}
-
-/// The struct of the op on the host, whose parameters are f64. One by hand may have no default for its type.
-pub(crate) fn own(op: &Op, type_name: &Ident) -> TokenStream {
-    if op.is_generic() { quote!(#type_name<f64>) } else { quote!(#type_name) }
 }
 
 /// The text of documentation attributes.
@@ -159,14 +230,14 @@ fn declaration(op: &Op, form: &Form) -> TokenStream {
         #[allow(dead_code, missing_docs)]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
     };
-    let names: Vec<_> = op.params().map(|param| &param.name).collect();
+    let names: Vec<_> = form.params.iter().map(|param| &param.name).collect();
     if names.is_empty() {
         return quote!(#derive #[derive(::core::default::Default)] #vis struct #name;);
     }
     let generic = hidden("T");
-    let fields = op.params().map(|param| field(param, &quote!(#generic)));
-    let generics = op.is_generic().then(|| quote!(<#generic = f64>));
-    let defaults = op.params().map(|param| {
+    let fields = form.params.iter().map(|param| field(param, &quote!(#generic)));
+    let generics = form.is_generic().then(|| quote!(<#generic = f64>));
+    let defaults = form.params.iter().map(|param| {
         let default = &param.default;
         match param.kind {
             ParamKind::Open => quote!(::core::option::Option::None),
@@ -201,8 +272,8 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         operands.iter().enumerate().map(|(k, operand)| u16::from(operand.is_channel) << k).sum();
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
-    let types = op.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
-    let params = op.params().map(|param| {
+    let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
+    let params = form.params.iter().map(|param| {
         let (name, default) = (param.name.to_string(), &param.default);
         let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
         let default = match param.kind {
@@ -217,7 +288,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
 
     let words = hidden("words");
     let mut at = 0;
-    let fields = op.params().map(|param| {
+    let fields = form.params.iter().map(|param| {
         let name = &param.name;
         let (word, next) = (at, at + 1);
         at += param.kind.words();
@@ -236,9 +307,9 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         quote!(#name: #value)
     });
     let type_name = &form.type_name;
-    let value = if op.params().next().is_none() { quote!(#type_name) } else { quote!(#type_name { #(#fields,)* }) };
+    let value = if form.params.is_empty() { quote!(#type_name) } else { quote!(#type_name { #(#fields,)* }) };
     let generic = hidden("T");
-    let (generics, this) = if op.is_generic() {
+    let (generics, this) = if form.is_generic() {
         (quote!(<#generic: #core::Word>), quote!(#type_name<#generic>))
     } else {
         (quote!(), quote!(#type_name))
@@ -248,12 +319,32 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         _ => ("OpData", quote!(&#core::ParamWords)),
     };
     let data = Ident::new(data, Span::call_site());
+    let gradient_of = match &form.gradient_of {
+        Some(name) => quote!(::core::option::Option::Some(#name)),
+        None => quote!(::core::option::Option::None),
+    };
+    let words_of_family = form.properties.iter().map(property);
+    let pairs = op.family.pairs.iter().filter(|_| form.gradient_of.is_none()).map(|(each, power)| {
+        let dtype = Ident::new(each.dtype(), Span::call_site());
+        quote!((#core::DType::#dtype, #power))
+    });
+    let properties = op.is_of_family.then(|| {
+        quote! {
+            properties: {
+                let mut properties = #core::Properties { of_family: true, ..#core::Properties::NONE };
+                #(#words_of_family)*
+                properties
+            },
+            pairs_pay: &[#(#pairs),*],
+        }
+    });
     quote! {
-        #[allow(unused_parens, unused_variables, clippy::unnecessary_cast)]
+        #[allow(unused_parens, unused_variables, clippy::needless_update, clippy::unnecessary_cast)]
         impl #generics #core::#data for #this {
             const INFO: #core::OpInfo = #core::OpInfo {
                 name: #name,
                 kind: #core::Kind::#kind,
+                gradient_of: #gradient_of,
                 operands: &[#(#operand_names),*],
                 bool_operands: #bool_operands,
                 bool_results: #bool_results,
@@ -265,6 +356,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 accuracy: #core::Accuracy::#accuracy,
                 doc: #doc,
                 formula: #formula,
+                #properties
                 ..#core::OpInfo::FORMULA
             };
 
@@ -279,28 +371,39 @@ fn data(op: &Op, form: &Form) -> TokenStream {
 /// The indices of an element. A formula that takes fewer has the last of them.
 pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
 
-/// The arguments of a function of the user's in the body of a formula: its first `before` operands, then those of the op.
-pub(crate) fn arguments(op: &Op, before: usize) -> Vec<TokenStream> {
+/// The arguments of the formula: operands, parameters, the random word, indices.
+pub(crate) fn arguments(op: &Op) -> Vec<TokenStream> {
+    arguments_behind(op, 0, |_| true)
+}
+
+/// The arguments of a function that is a gradient: its first operands, the `grads` gradients, then what it reads of the op's
+/// arguments.
+pub(crate) fn arguments_of_gradient(op: &Op, grads: usize) -> Vec<TokenStream> {
+    arguments_behind(op, grads, |name| op.is_saved(name))
+}
+
+fn arguments_behind(op: &Op, before: usize, is_there: impl Fn(&Ident) -> bool) -> Vec<TokenStream> {
     let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
     let mut operands = before..;
     let mut indices = INDICES[INDICES.len() - op.indices()..].iter();
     let mut argument = |argument: &Argument| match argument {
-        Argument::Operand(value) => {
+        Argument::Operand(value) if is_there(&value.name) => {
             let k = operands.next();
-            if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) }
+            Some(if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) })
         }
-        Argument::Bits => quote!(#bits),
+        Argument::Param(param) if is_there(&param.name) => {
+            let name = &param.name;
+            Some(quote!(self.#name))
+        }
+        Argument::Operand(_) | Argument::Param(_) => None,
+        Argument::Bits => Some(quote!(#bits)),
         Argument::Index => {
             let index = indices.next().map(|name| hidden(name));
-            quote!(#index)
-        }
-        Argument::Param(param) => {
-            let name = &param.name;
-            quote!(self.#name)
+            Some(quote!(#index))
         }
     };
     let first = (0..before).map(|k| quote!(#values[#k]));
-    first.chain(op.arguments.iter().map(&mut argument)).collect()
+    first.chain(op.arguments.iter().filter_map(&mut argument)).collect()
 }
 
 /// The function as `NAME::formula`, and the trait by which templates and loops call it.
@@ -316,7 +419,7 @@ fn formula(op: &Op) -> TokenStream {
         }
     }
     let (docs, type_name, ident) = (&op.docs, &op.type_name, &op.generic.ident);
-    let arguments = arguments(op, 0);
+    let arguments = arguments(op);
     let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
     let pattern = pattern(&results);
     let zero = quote!(<#ident as #core::Value>::ZERO);
@@ -327,7 +430,6 @@ fn formula(op: &Op) -> TokenStream {
     let implementation = match op.kind {
         OpKind::Generator => generator(op, &arguments),
         _ => implementation(
-            op,
             &form,
             quote! {
                 let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
@@ -335,7 +437,7 @@ fn formula(op: &Op) -> TokenStream {
             },
         ),
     };
-    let own = own(op, type_name);
+    let own = form.own();
     quote! {
         impl #own {
             #(#docs)*
@@ -351,7 +453,7 @@ fn formula(op: &Op) -> TokenStream {
 /// The impl of `GeneratorOp`, in f32.
 fn generator(op: &Op, arguments: &[TokenStream]) -> TokenStream {
     let (core, type_name) = (core(), &op.type_name);
-    let this = Form::of(op).at(op, &quote!(f32));
+    let this = Form::of(op).at(&quote!(f32));
     let [plane, row, column] = INDICES.map(hidden);
     quote! {
         #[allow(unused_variables)]
@@ -378,11 +480,11 @@ pub(crate) fn pattern(names: &[Ident]) -> TokenStream {
 }
 
 /// The impl of `Formula`, of operands in `values` and `truths` and the random word in `bits`.
-pub(crate) fn implementation(op: &Op, form: &Form, body: TokenStream) -> TokenStream {
+pub(crate) fn implementation(form: &Form, body: TokenStream) -> TokenStream {
     let core = core();
-    let generic = &op.generic;
+    let generic = &form.generic;
     let ident = &generic.ident;
-    let this = form.at(op, &quote!(#ident));
+    let this = form.at(&quote!(#ident));
     let (operands, results) = form.counts();
     let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
     quote! {

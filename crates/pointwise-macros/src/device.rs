@@ -4,9 +4,10 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::common::Form;
+use crate::entries::Entries;
 use crate::generator::Generated;
-use crate::made::Made;
 use crate::signature::{Op, OpKind};
+use crate::words::Type;
 
 /// All entries, which exist for the device alone.
 pub(crate) fn items(op: &Op) -> TokenStream {
@@ -18,21 +19,26 @@ pub(crate) fn items(op: &Op) -> TokenStream {
     let forms = Form::all(op);
     forms
         .iter()
-        .map(|form| op.types.iter().map(|&each| made(op, form).entries(each, &abi)).collect::<TokenStream>())
+        .map(|form| types(form).into_iter().map(|each| made(op, form).entries(each, &abi)).collect::<TokenStream>())
         .collect()
 }
 
+/// The element types of the kernels: an op that moves elements has one for each width.
+pub(crate) fn types(form: &Form) -> Vec<Type> {
+    if form.moves() { vec![Type::I8, Type::I16, Type::I32, Type::I64] } else { form.types.clone() }
+}
+
 /// An op or its gradients.
-pub(crate) fn made(op: &Op, form: &Form) -> Made {
-    Made {
+pub(crate) fn made(op: &Op, form: &Form) -> Entries {
+    Entries {
         root: quote!(::pointwise),
+        op: op.symbol(),
         symbol: format!("formula_{}", form.name),
         type_name: form.type_name.clone(),
-        is_generic: op.is_generic(),
-        adapter: None,
+        is_generic: form.is_generic(),
         operands: form.operands.iter().map(|operand| operand.is_bool).collect(),
         results: form.results.iter().map(|result| result.is_bool).collect(),
-        words: op.words(),
+        words: form.words(),
         is_random: op.is_random(),
         source: source(),
     }
@@ -42,9 +48,10 @@ pub(crate) fn made(op: &Op, form: &Form) -> Made {
 pub(crate) fn generated(op: &Op) -> Generated {
     Generated {
         root: quote!(::pointwise),
+        op: op.symbol(),
         symbol: format!("formula_{}", op.symbol()),
-        this: Form::of(op).at(op, &quote!(f32)),
-        words: op.words(),
+        this: Form::of(op).at(&quote!(f32)),
+        words: Form::of(op).words(),
         source: source(),
     }
 }

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-/// An entry, and the comment in the module that binds it to what it is made of. It exists for the device alone, unless an
+/// An entry, and the comment in the module that says which op it belongs to and binds it to its row. It exists for the device alone, unless an
 /// older target has it the same.
 pub(crate) struct Entry<'a> {
     /// The crate in whose `__private` the expansion finds what it names.
@@ -11,6 +11,10 @@ pub(crate) struct Entry<'a> {
     /// `extern "gpu-kernel"`.
     pub(crate) abi: &'a TokenStream,
     pub(crate) symbol: &'a str,
+    /// The op that it belongs to: of a gradient, the op whose gradient it is.
+    pub(crate) op: &'a str,
+    /// The vector accesses that its template promises, a `[bool; 2]`: loads, stores.
+    pub(crate) vectors: TokenStream,
     /// Whether any of its elements are fp8, which newer targets convert by instructions.
     pub(crate) is_fp8: bool,
     /// The word of its row.
@@ -24,15 +28,21 @@ pub(crate) struct Entry<'a> {
 
 impl ToTokens for Entry<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Entry { root, abi, symbol, word, parameters, prepare, call, .. } = self;
+        let Entry { root, abi, symbol, op, vectors, word, parameters, prepare, call, .. } = self;
         let inherits = if self.is_fp8 { "fp8" } else { "plain" };
         // Two attributes: the host's compiler would warn of the cfg that it does not know.
         let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
-        let (function, comment) = (format_ident!("__{symbol}"), format!("// row of {symbol}: {{word}}"));
+        let function = format_ident!("__{symbol}");
+        let comment = format!("// entry {symbol}: row={{word}} op={op} loads={{loads}} stores={{stores}}");
         tokens.extend(quote! {
             #is_there
             // In the entry's own assembly, a comment might change its code.
-            #root::__asm!(#comment, word = const { #word });
+            #root::__asm!(
+                #comment,
+                word = const { #word },
+                loads = const { #vectors[0] as u8 },
+                stores = const { #vectors[1] as u8 },
+            );
 
             #is_there
             #[doc(hidden)]

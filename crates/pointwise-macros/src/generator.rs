@@ -1,4 +1,4 @@
-//! What kernels and definitions of generators are made of, whether by an attribute or by a row of a table.
+//! The entries and the definition of a generator, of an attribute's and of a position encoding.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -14,7 +14,9 @@ const MAX_WORDS: usize = 4;
 pub(crate) struct Generated {
     /// The crate in whose `__private` the expansion finds what it names.
     pub(crate) root: TokenStream,
-    /// What the names of its kernels begin with.
+    /// The op.
+    pub(crate) op: String,
+    /// The beginning of its kernels' names.
     pub(crate) symbol: String,
     /// Its struct, with parameters of f32.
     pub(crate) this: TokenStream,
@@ -53,6 +55,8 @@ impl Generated {
             root,
             abi,
             symbol,
+            op: &self.op,
+            vectors: quote!([false, #lanes > 1]),
             is_fp8: each.is_fp8(),
             word: quote!(#core::row::of_generator::<#element, #this>(#source)),
             parameters: quote! {

@@ -3,18 +3,18 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::common::{Form, arguments, core, hidden, implementation, pattern};
+use crate::common::{Form, arguments_of_gradient, core, hidden, implementation, pattern};
 use crate::signature::{Argument, Op, ParamKind};
 
-/// The formula of the gradients: its operands are the gradients of the `T` results, then all operands of the op; its
-/// results are the gradients of the `T` operands.
+/// The formula of the gradients: its operands are the gradients of the `T` results, then the operands of the op that it
+/// reads; its results are the gradients of the `T` operands.
 pub(crate) fn items(op: &Op) -> TokenStream {
     let form = Form::gradient_of(op);
     let body = match op.gradient() {
         Some(function) => {
             let grads = op.results.iter().filter(|result| !result.is_bool).count();
             let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
-            let (pattern, arguments) = (pattern(&names), arguments(op, grads));
+            let (pattern, arguments) = (pattern(&names), arguments_of_gradient(op, grads));
             let falses = names.iter().map(|_| quote!(false));
             quote! {
                 let #pattern = #function(#(#arguments),*);
@@ -23,7 +23,7 @@ pub(crate) fn items(op: &Op) -> TokenStream {
         }
         None => derived(op, &form),
     };
-    implementation(op, &form, body)
+    implementation(&form, body)
 }
 
 /// The formula at dual numbers. The tangents of a single result begin as its gradient; of several results, each has its
@@ -42,19 +42,31 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
     let (mut at, mut variable) = (grads.len(), 0_usize);
     let arguments = op.arguments.iter().map(|argument| match argument {
         Argument::Operand(value) => {
-            at += 1;
-            let k = at - 1;
+            let k = at;
+            let is_saved = op.is_saved(&value.name);
+            at += usize::from(is_saved);
             if value.is_bool {
-                return quote!(#truths[#k]);
+                return if is_saved { quote!(#truths[#k]) } else { quote!(false) };
             }
             variable += 1;
             let tangent = variable - 1;
-            quote!(#dual::variable(#values[#k], #tangent, #seed))
+            // The gradient does not depend on an operand that it does not read.
+            let value = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
+            quote!(#dual::variable(#value, #tangent, #seed))
         }
         Argument::Bits => quote!(#bits),
         Argument::Index => unreachable!("a generator has no gradient"),
         Argument::Param(param) => {
-            let name = &param.name;
+            let (name, default) = (&param.name, &param.default);
+            if !op.is_saved(name) {
+                return match param.kind {
+                    ParamKind::Number | ParamKind::Probability => {
+                        quote!(#dual::constant(<#ident as #core::Real>::constant((#default) as f64)))
+                    }
+                    ParamKind::Open => quote!(::core::option::Option::None),
+                    ParamKind::Whole | ParamKind::Flag => quote!(#default),
+                };
+            }
             match param.kind {
                 ParamKind::Number | ParamKind::Probability => quote!(#dual::constant(self.#name)),
                 ParamKind::Open => quote!(self.#name.map(#dual::constant)),

@@ -5,8 +5,8 @@ mod generator;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::common::{Form, hidden, own};
-use crate::device::made;
+use crate::common::{Form, hidden};
+use crate::device::{made, types};
 use crate::pack::Pack;
 use crate::signature::{Op, OpKind, ParamKind};
 
@@ -16,15 +16,16 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
     let (form, gradient) = (Form::of(op), op.has_gradient().then(|| Form::gradient_of(op)));
     let (definition, functions) = match op.kind {
         OpKind::Elementwise => {
-            let mut functions = functions(op, &form, op.has_inplace());
-            functions.extend(gradient.map(|gradient| function(op, &gradient)));
+            let mut functions = functions(op, &form, form.has_inplace());
+            functions
+                .extend(gradient.iter().flat_map(|gradient| self::functions(op, gradient, gradient.has_inplace())));
             (definition(op, &pack.kernels), functions)
         }
         OpKind::Gated => {
             let mut functions = functions(op, &form.named(format!("{}_pair", op.name)), true);
             functions.extend(gated(op));
             if let Some(gradient) = gradient {
-                functions.push(gated_gradient(op, &gradient));
+                functions.extend(gated_gradient(op, &gradient));
                 functions.push(function(op, &gradient.named(format!("{}_pair_backward", op.name))));
             }
             (definition(op, &pack.kernels), functions)
@@ -69,13 +70,13 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
         definition_of(op, form, name, backward)
     });
     let type_name = &op.type_name;
-    let (own, params) = (own(op, type_name), numbers(op));
+    let (own, params) = (forms[0].own(), numbers(op));
     let (kernel, with) = match op.kind {
         OpKind::Gated => (quote!(GatedKernel), quote!(gated_with)),
         _ => (quote!(Kernel<'static>), quote!(kernel)),
     };
     let gradient = forms.get(1).map(|form| {
-        let own = self::own(op, &form.type_name);
+        let own = form.own();
         quote! {
             #[allow(dead_code)]
             impl #own {
@@ -86,14 +87,16 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
             }
         }
     });
-    let kernels = kernel_set(kernels);
+    // The kernels of the family are one pack.
+    let kernels = (!op.is_of_family).then(|| kernel_set(kernels));
+    let place = place();
     quote! {
         const _: () = {
             #kernels
             #(#statics)*
 
             ::pointwise::__private::inventory::submit! {
-                ::pointwise::__private::Declared::new(&#def, ::core::env!("CARGO_PKG_NAME"))
+                ::pointwise::__private::Declared::new(&#def, #place)
             }
 
             #[allow(dead_code)]
@@ -111,6 +114,17 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
 
             #gradient
         };
+    }
+}
+
+/// Where the op stands: its package, its module and its line.
+fn place() -> TokenStream {
+    quote! {
+        ::pointwise::__private::Place {
+            package: ::core::env!("CARGO_PKG_NAME"),
+            module: ::core::module_path!(),
+            line: ::core::line!(),
+        }
     }
 }
 
@@ -147,20 +161,28 @@ fn numbers(op: &Op) -> impl Iterator<Item = TokenStream> {
 /// The static of a definition.
 fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -> TokenStream {
     let made = made(op, form);
-    let (count, kernels) = (op.types.len(), hidden("KERNELS"));
-    let (types, info) = (made.types(&op.types, &quote!(#kernels)), made.info());
+    let types = types(form);
+    let kernels = hidden("KERNELS");
+    let kernels = if op.is_of_family { quote!(*::pointwise::embed::embedded()) } else { quote!(#kernels) };
+    let (count, typed, info) = (types.len(), made.types(&types, &kernels), made.info());
     let none = quote!(::core::option::Option::None);
     let (oracle, terms) =
         if op.has_oracle { (made.reference(&quote!(f64)), made.terms()) } else { (none.clone(), none.clone()) };
+    // Floats alone are rounded step by step.
+    let is_stepped = op.is_of_family && (op.is_real() || form.name != op.symbol());
+    let stepped =
+        if is_stepped { made.reference(&quote!(::pointwise::__private::core::Stepped)) } else { none.clone() };
     let backward = match backward {
         Some(backward) => quote!(::core::option::Option::Some(&#backward)),
         None => none.clone(),
     };
     let list = hidden(&format!("TYPES_OF_{name}"));
+    let rewrite = op.family.rewrite.as_ref().filter(|_| form.name == op.symbol());
+    let rewriting = rewrite.map(|rewrite| quote!(.rewriting(::pointwise::__family::rewrites::#rewrite)));
     quote! {
-        static #list: [::pointwise::__private::Typed; #count] = #types;
+        static #list: [::pointwise::__private::Typed; #count] = #typed;
         static #name: ::pointwise::kernel::OpDef =
-            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #none, #terms, #backward);
+            ::pointwise::kernel::OpDef::new(#info, &#list, #oracle, #stepped, #terms, #backward) #rewriting;
     }
 }
 
@@ -177,7 +199,7 @@ impl Call {
     fn of(op: &Op, form: &Form) -> Call {
         Call {
             operands: form.operands.iter().map(|operand| operand.name.clone()).collect(),
-            params: op.params().map(|param| param.name.clone()).collect(),
+            params: form.params.iter().map(|param| param.name.clone()).collect(),
             rng: op.is_random().then(|| hidden("rng")),
             type_name: form.type_name.clone(),
         }
@@ -207,10 +229,18 @@ impl Call {
     }
 }
 
+/// The name of a function, where the op stands. `where` is a keyword.
+fn function_name(name: &str, op: &Ident) -> Ident {
+    match syn::parse_str::<Ident>(name) {
+        Ok(_) => Ident::new(name, op.span()),
+        Err(_) => Ident::new_raw(name, op.span()),
+    }
+}
+
 /// The function that makes its results.
 fn function(op: &Op, form: &Form) -> TokenStream {
     let call = Call::of(op, form);
-    let (vis, name) = (&op.vis, Ident::new(&form.name, op.name.span()));
+    let (vis, name) = (&op.vis, function_name(&form.name, &op.name));
     let docs = docs(op, form);
     let (tensors, numbers, kernel) = (Call::tensors(&call.operands), call.numbers(), call.kernel());
     let operands = Call::operands(&call.operands);
@@ -243,7 +273,9 @@ fn functions(op: &Op, form: &Form, has_inplace: bool) -> Vec<TokenStream> {
     let vis = &op.vis;
     let (numbers, kernel) = (call.numbers(), call.kernel());
     let (tensors, operands) = (Call::tensors(&call.operands), Call::operands(&call.operands));
-    let targets: Vec<Ident> = form.results.iter().map(|result| hidden(&result.name.to_string())).collect();
+    let is_operand = |name: &Ident| call.operands.contains(name);
+    let target = |result: &Ident| if is_operand(result) { format!("{result}_out") } else { result.to_string() };
+    let targets: Vec<Ident> = form.results.iter().map(|result| hidden(&target(&result.name))).collect();
     let name = Ident::new(&format!("{}_into", form.name), op.name.span());
     let doc = format!("[`{}()`], written to tensors that are there.", form.name);
     let mut functions = vec![
@@ -330,27 +362,47 @@ fn gated(op: &Op) -> Vec<TokenStream> {
     ]
 }
 
-/// The gradient of a gated op, in the halves of one tensor.
-fn gated_gradient(op: &Op, form: &Form) -> TokenStream {
+/// The functions of the gradient of a gated op, in the halves of one tensor.
+fn gated_gradient(op: &Op, form: &Form) -> Vec<TokenStream> {
     let call = Call::of(op, form);
     let (vis, name, params) = (&op.vis, Ident::new(&form.name, op.name.span()), &call.params);
+    let into = format_ident!("{name}_into");
     let (type_name, numbers) = (&form.type_name, call.numbers());
     let doc = format!("The gradient of [`{}()`]: of `grad` of shape `(.., N)`, in the shape of `x`.", op.name);
-    quote! {
-        #[doc = #doc]
-        ///
-        /// # Errors
-        /// A last dimension that is odd or missing, a `grad` that does not broadcast to the op's result, an element type
-        /// or a number that the op does not take, a missing kernel, out of memory.
-        #[allow(dead_code)]
-        #vis fn #name<'a>(
-            grad: impl ::core::convert::Into<::pointwise::Operand<'a>>,
-            x: impl ::core::convert::Into<::pointwise::TensorView<'a>>,
-            #numbers
-        ) -> ::pointwise::Result<::pointwise::Tensor> {
-            #type_name::def().gated_gradients(&[#(::core::convert::Into::into(#params)),*]).run(grad, x)
-        }
-    }
+    let doc_into = format!("[`{name}()`], written to a tensor that is there.");
+    let kernel = quote!(#type_name::def().gated_gradients(&[#(::core::convert::Into::into(#params)),*]));
+    vec![
+        quote! {
+            #[doc = #doc]
+            ///
+            /// # Errors
+            /// A last dimension that is odd or missing, a `grad` that does not broadcast to the op's result, an element
+            /// type or a number that the op does not take, a missing kernel, out of memory.
+            #[allow(dead_code)]
+            #vis fn #name<'a>(
+                grad: impl ::core::convert::Into<::pointwise::Operand<'a>>,
+                x: impl ::core::convert::Into<::pointwise::TensorView<'a>>,
+                #numbers
+            ) -> ::pointwise::Result<::pointwise::Tensor> {
+                #kernel.run(grad, x)
+            }
+        },
+        quote! {
+            #[doc = #doc_into]
+            ///
+            /// # Errors
+            /// Those of the op; a result of another shape, element type or device, or that shares memory with an operand.
+            #[allow(dead_code)]
+            #vis fn #into<'a, 'b>(
+                grad: impl ::core::convert::Into<::pointwise::Operand<'a>>,
+                x: impl ::core::convert::Into<::pointwise::TensorView<'a>>,
+                y: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>,
+                #numbers
+            ) -> ::pointwise::Result<()> {
+                #kernel.run_into(grad, x, y)
+            }
+        },
+    ]
 }
 
 /// The documentation of a function.
@@ -362,7 +414,7 @@ fn docs(op: &Op, form: &Form) -> TokenStream {
     if form.results.len() > 1 {
         text += &format!("Returns {}.", names(&form.results));
     }
-    for param in op.params() {
+    for param in &form.params {
         let (name, default) = (&param.name, &param.default);
         let default = match param.kind {
             ParamKind::Open => "none".to_owned(),
@@ -380,9 +432,14 @@ fn docs(op: &Op, form: &Form) -> TokenStream {
         let doc = format!("[`{}()`] of two tensors, or of views, which are broadcast.", op.name);
         return quote!(#[doc = #doc] #more);
     }
-    let doc = format!(
-        "The gradients of [`{}()`]: of the gradients of its results, its operands and its parameters.",
-        op.name
-    );
-    quote!(#[doc = #doc] #more)
+    let (doc, several) = (&form.doc, form.results.len() > 1);
+    let about = format!("The gradient of [`{}()`]: of the gradients of its results, and its operands.", op.symbol());
+    let shape = several.then(|| {
+        quote! {
+            ///
+            /// Every gradient has the shape that the operands broadcast to. Sum the gradient of a broadcast operand over
+            /// the dimensions along which it was broadcast.
+        }
+    });
+    quote!(#[doc = #doc] #[doc = ""] #[doc = #about] #shape #more)
 }

@@ -4,21 +4,21 @@ mod body;
 mod by_hand;
 mod common;
 mod device;
+mod entries;
 mod entry;
 mod generator;
 mod gradient;
 mod host;
-mod made;
 mod pack;
 mod signature;
-mod table;
+mod special;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use proc_macro2::TokenStream;
 use signature::Op;
-use table::Visited;
+use special::Visited;
 use words::Words;
 
 /// Makes an op of a function, or of an impl of an op trait.
@@ -59,6 +59,9 @@ use words::Words;
 /// | `grad_ulp = 16` | the same of the gradients; by default twice `ulp`, at least 4 |
 /// | `grad = none` | the op has no gradient |
 /// | `grad = function` | the gradient is this function, of the gradients of the `T` results, then all arguments |
+/// | `saves(x, a)` | the operands and parameters that the gradient reads; by default all |
+/// | `grad_types(f32)` | the element types of the gradient; by default f32, f16 and bf16, as far as the op has them |
+/// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
 /// | `gated` | the two operands are the halves of one tensor, or two tensors |
 /// | `params(slope = 0.01)` | of an `impl`: the fields that are parameters, with their defaults |
@@ -82,16 +85,26 @@ use words::Words;
 /// the CPU, and a call on a GPU says what is missing.
 #[proc_macro_attribute]
 pub fn op(words: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    expand(words.into(), function.into(), pack::find).unwrap_or_else(|error| error.into_compile_error()).into()
+    let words = syn::parse(words);
+    words
+        .and_then(|words| expand(words, function.into(), pack::find))
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}
+
+/// [`macro@op`] for the ops of the family, whose kernels are one pack, with hints to templates and PyTorch's rules.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn family_op(words: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let words = syn::parse(words).map(|words| Words { is_of_family: true, ..words });
+    words
+        .and_then(|words| expand(words, function.into(), |_| pack::Pack::empty("")))
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
 }
 
 /// The items that an op becomes; `pack` finds its kernels by its name.
-fn expand(
-    words: TokenStream,
-    function: TokenStream,
-    pack: impl FnOnce(&str) -> pack::Pack,
-) -> syn::Result<TokenStream> {
-    let words: Words = syn::parse2(words)?;
+fn expand(words: Words, function: TokenStream, pack: impl FnOnce(&str) -> pack::Pack) -> syn::Result<TokenStream> {
     let op = Op::new(words, syn::parse2(function)?)?;
     let pack = pack(&op.symbol());
     if let Some(why) = pack.no_op {
@@ -104,30 +117,16 @@ fn expand(
     Ok(items)
 }
 
-/// Declares the ops of a table of the family, and the macro that hands its rows to a visitor.
-#[doc(hidden)]
-#[proc_macro]
-pub fn table(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    table::declare(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
-}
-
-/// The kernel entries of a table, on the device.
+/// The entries of kernels that are templates of their own, on the device.
 #[doc(hidden)]
 #[proc_macro]
 pub fn entries(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |table| table.entries()).into()
+    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |special| special.entries()).into()
 }
 
-/// The definitions and functions of a table, on the host.
+/// Their definitions, or the functions that find them, on the host.
 #[doc(hidden)]
 #[proc_macro]
 pub fn host(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |table| table.host()).into()
-}
-
-/// The names of the kernels of rotary embedding, as an array of text.
-#[doc(hidden)]
-#[proc_macro]
-pub fn rope_symbols(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    table::rope_symbols().into()
+    syn::parse::<Visited>(input).map_or_else(syn::Error::into_compile_error, |special| special.host()).into()
 }

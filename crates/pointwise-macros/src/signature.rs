@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, Item, ItemFn, ItemImpl, Lit, Pat,
     PatType, PathArguments, Result, ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
 };
 
-use crate::words::{self, Accuracy, Grad, Words};
+use crate::words::{self, Accuracy, FamilyWords, Grad, Words};
 use crate::{body, by_hand};
 
 /// What `pointwise_core::formula` has the same numbers for.
@@ -42,12 +43,21 @@ pub(crate) struct Op {
     pub(crate) results: Vec<Value>,
     pub(crate) types: Vec<words::Type>,
     pub(crate) accuracy: Accuracy,
+    /// The largest error of a gradient, whose terms may cancel.
     pub(crate) grad_accuracy: f32,
     grad: Grad,
-    /// Whether a bound says that every type is a float.
+    /// The element types of the gradient; none if there is no gradient.
+    pub(crate) grad_types: Vec<words::Type>,
+    pub(crate) grad_doc: Option<String>,
+    /// The arguments that the gradient reads; all of them without a list.
+    saves: Option<Vec<Ident>>,
+    /// True if a bound says that every type is a float.
     is_real: bool,
-    /// Whether f64 has what the bounds ask for.
+    /// True if f64 has what the bounds ask for.
     pub(crate) has_oracle: bool,
+    /// True if the op belongs to the family.
+    pub(crate) is_of_family: bool,
+    pub(crate) family: FamilyWords,
 }
 
 /// How its operands go together.
@@ -80,6 +90,7 @@ pub(crate) enum Argument {
 }
 
 /// A number that comes with a call.
+#[derive(Clone)]
 pub(crate) struct Param {
     pub(crate) name: Ident,
     pub(crate) kind: ParamKind,
@@ -108,8 +119,11 @@ impl ParamKind {
 }
 
 impl Op {
-    /// Of a function, or of an impl of an op trait.
+    /// Reads a function, or an impl of an op trait.
     pub(crate) fn new(words: Words, item: Item) -> Result<Op> {
+        if let (Some(span), false) = (words.family.span, words.is_of_family) {
+            return Err(Error::new(span, "this word is for the ops of the family: remove it"));
+        }
         match item {
             Item::Fn(function) => {
                 if let Some((_, span)) = words.params {
@@ -154,10 +168,6 @@ impl Op {
                 return Err(Error::new(words.span, why));
             }
         };
-        let is_real = bound.only_floats();
-        if let (Grad::Function(path), false) = (&words.grad, is_real) {
-            return Err(Error::new(path.span(), "only an op whose bound is `Real` has a gradient"));
-        }
         if let (Grad::None, Some((_, span))) = (&words.grad, words.grad_ulp) {
             return Err(Error::new(span, "the op has no gradient: remove `grad_ulp` or `grad = none`"));
         }
@@ -168,8 +178,19 @@ impl Op {
             },
             |(ulp, _)| ulp,
         );
-        if is_real && kind != OpKind::Generator && !matches!(words.grad, Grad::None) {
+        let grad_types = grad_types(&words, kind, bound, &types, &results)?;
+        if let (Grad::Function(path), true) = (&words.grad, grad_types.is_empty()) {
+            let why = "a gradient has results of type f32, f16 or bf16: add one of them to the op's types, or name others as \
+                       `grad_types(..)`";
+            return Err(Error::new(path.span(), why));
+        }
+        if !grad_types.is_empty() {
             check_gradient_names(&arguments, &results)?;
+        }
+        for saved in words.saves.iter().flatten() {
+            if !arguments.iter().any(|argument| argument.name() == Some(saved)) {
+                return Err(Error::new(saved.span(), format!("`{saved}` is no operand or parameter of the op")));
+            }
         }
         let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
         function.attrs = others;
@@ -189,8 +210,13 @@ impl Op {
             accuracy,
             grad_accuracy,
             grad: words.grad,
-            is_real,
+            grad_types,
+            grad_doc: words.grad_doc.map(|doc| doc.value()),
+            saves: words.saves,
+            is_real: bound.only_floats(),
             has_oracle: bound.has_floats(),
+            is_of_family: words.is_of_family,
+            family: words.family,
         })
     }
 
@@ -212,38 +238,28 @@ impl Op {
         self.arguments.iter().any(|argument| matches!(argument, Argument::Bits))
     }
 
-    /// Words of its parameters.
-    pub(crate) fn words(&self) -> usize {
-        self.params().map(|param| param.kind.words()).sum()
-    }
-
     /// How many of an element's indices a generator takes.
     pub(crate) fn indices(&self) -> usize {
         self.arguments.iter().filter(|argument| matches!(argument, Argument::Index)).count()
     }
 
-    /// Whether the struct has a parameter of the generic type.
-    pub(crate) fn is_generic(&self) -> bool {
-        self.params().any(|param| param.kind.is_generic())
-    }
-
     /// The name in symbols and data.
     pub(crate) fn symbol(&self) -> String {
-        self.name.to_string()
-    }
-
-    /// Whether it can be written to its first operand.
-    pub(crate) fn has_inplace(&self) -> bool {
-        let first = self.operands().next();
-        matches!((first, &*self.results), (Some(operand), [result]) if !operand.is_bool && !result.is_bool)
+        self.name.unraw().to_string()
     }
 
     pub(crate) fn has_gradient(&self) -> bool {
-        let has_operands = self.kind != OpKind::Generator;
+        !self.grad_types.is_empty()
+    }
+
+    /// True if the gradient reads an argument.
+    pub(crate) fn is_saved(&self, name: &Ident) -> bool {
+        self.saves.as_ref().is_none_or(|saved| saved.contains(name))
+    }
+
+    /// True if every type that the bound allows is a float.
+    pub(crate) fn is_real(&self) -> bool {
         self.is_real
-            && has_operands
-            && !matches!(self.grad, Grad::None)
-            && self.results.iter().any(|result| !result.is_bool)
     }
 
     /// The function that is the gradient, if it is not derived.
@@ -252,6 +268,44 @@ impl Op {
             Grad::Function(path) => Some(path),
             _ => None,
         }
+    }
+}
+
+impl Argument {
+    /// Returns its name, if it is an operand or a parameter.
+    fn name(&self) -> Option<&Ident> {
+        match self {
+            Argument::Operand(value) => Some(&value.name),
+            Argument::Param(param) => Some(&param.name),
+            Argument::Bits | Argument::Index => None,
+        }
+    }
+}
+
+/// The types that gradients have: fp8 tensors hold gradients only together with a scale, which is no elementwise result.
+const GRADIENTS: [words::Type; 3] = [words::Type::F32, words::Type::F16, words::Type::BF16];
+
+/// Returns the element types of the op's gradient; none if it has no gradient.
+fn grad_types(
+    words: &Words,
+    kind: OpKind,
+    bound: Bound,
+    types: &[words::Type],
+    results: &[Value],
+) -> Result<Vec<words::Type>> {
+    let is_differentiable =
+        bound.has_floats() && kind != OpKind::Generator && results.iter().any(|result| !result.is_bool);
+    if matches!(words.grad, Grad::None) || !is_differentiable {
+        return Ok(Vec::new());
+    }
+    let Some(named) = &words.grad_types else {
+        return Ok(types.iter().copied().filter(|each| GRADIENTS.contains(each)).collect());
+    };
+    match named.iter().find(|(each, _)| !each.is_float() || !types.contains(each)) {
+        Some((each, span)) => {
+            Err(Error::new(*span, format!("{} is no float type of the op: remove it here", each.name())))
+        }
+        None => Ok(named.iter().map(|(each, _)| *each).collect()),
     }
 }
 
@@ -361,7 +415,7 @@ fn check_function(function: &ItemFn) -> Result<()> {
 
 /// `bias_gelu` as `BiasGelu`.
 fn type_name(name: &Ident) -> Result<Ident> {
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let plain = text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
     if !plain || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
         let why = "the name of an op is also that of its kernels: write it in lower-case ASCII letters, digits and `_`, \
@@ -442,7 +496,9 @@ fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> 
         return Err(Error::new(words.span, why));
     }
     for &(each, span) in &words.types {
-        if !bound.allows(each) {
+        // A bool has some of the functions of `Num`: PyTorch's `add` is an `or`.
+        let is_family_bool = words.is_of_family && each == words::Type::Bool && bound.ints;
+        if !bound.allows(each) && !is_family_bool {
             let (has, wider) = match (bound.floats, bound.ints, bound.bools) {
                 (true, false, _) => ("floats alone (Real)", if each.is_int() { "Num" } else { "Value" }),
                 (true, true, _) => ("floats and integers (Num)", "Value"),

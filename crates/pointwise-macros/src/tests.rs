@@ -3,8 +3,12 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::expand;
 use crate::pack::Pack;
+
+/// Expands the attribute with these words.
+fn expand(words: TokenStream, function: TokenStream, pack: impl FnOnce(&str) -> Pack) -> syn::Result<TokenStream> {
+    crate::expand(syn::parse2(words)?, function, pack)
+}
 
 /// The expansion, without spaces.
 fn expansion(words: TokenStream, function: TokenStream) -> String {
@@ -126,6 +130,7 @@ fn data_say_what_the_signature_says() {
         quote! {
             name: "both",
             kind: ::pointwise::__private::core::Kind::Formula,
+            gradient_of: ::core::option::Option::None,
             operands: &["mask", "x"],
             bool_operands: 1u16,
             bool_results: 2u16,
@@ -158,20 +163,22 @@ fn data_say_what_the_signature_says() {
 #[test]
 fn an_entry_for_each_type_and_class() {
     let text = expansion(quote!(f32, f8e4m3, ulp = 8), snake());
-    for op in ["snake", "snake_backward"] {
-        for (element, inherits) in [("f32", "plain"), ("f8e4m3", "fp8")] {
+    for (op, types) in [("snake", &[("f32", "plain"), ("f8e4m3", "fp8")][..]), ("snake_backward", &[("f32", "plain")])]
+    {
+        for (element, inherits) in types {
             for class in ["flat", "rows", "strided"] {
                 let symbol = format!("formula_{op}_{element}_{class}");
                 assert_has(&text, quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]));
-                assert!(text.contains(&format!("::pointwise::__asm!(\"//rowof{symbol}:{{word}}\",")));
+                let facts = "row={word}op=snakeloads={loads}stores={stores}";
+                assert!(text.contains(&format!("::pointwise::__asm!(\"//entry{symbol}:{facts}\",")), "{symbol}");
                 assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
             }
         }
     }
     // One operand of fp8 has a table of all codes.
-    assert!(text.contains("::pointwise::__asm!(\"//rowofformula_snake_f8e4m3_table:{word}\","));
+    assert!(text.contains("::pointwise::__asm!(\"//entryformula_snake_f8e4m3_table:row="));
     assert!(text.contains(".with_codes(\"formula_snake_f8e4m3_table\","));
-    assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 13);
+    assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 10);
     let random = expansion(
         quote!(f32, exact),
         quote!(
@@ -234,16 +241,60 @@ fn the_gradient_is_derived_or_written_or_none() {
         let text = expansion(words, snake());
         assert_eq!(text.contains("SnakeBackward"), !is_none);
     }
-    // Integers have none.
-    let integers = expansion(
-        quote!(f32, i32, exact),
+    // Integers have none, nor has fp8, unless it is named.
+    let twice = quote!(
+        fn twice<T: Num>(x: T) -> T {
+            x + x
+        }
+    );
+    assert!(!expansion(quote!(i32, exact), twice.clone()).contains("Backward"));
+    let of_floats = expansion(quote!(f32, f8e4m3, i32, exact), twice.clone());
+    assert!(of_floats.contains("impl<T:::pointwise::__private::core::Real>"), "{of_floats}");
+    let has = |text: &str, each: &str| text.contains(&format!("\"formula_twice_backward_{each}_flat\""));
+    assert_eq!(["f32", "f8e4m3", "i32"].map(|each| has(&of_floats, each)), [true, false, false]);
+    let named = expansion(quote!(f32, f8e4m3, i32, exact, grad_types(f8e4m3)), twice);
+    assert_eq!(["f32", "f8e4m3", "i32"].map(|each| has(&named, each)), [false, true, false]);
+
+    // Some arguments alone are read.
+    let saved = expansion(
+        quote!(f32, exact, saves(a, slope)),
         quote!(
-            fn twice<T: Num>(x: T) -> T {
-                x + x
+            fn pair<T: Real>(
+                a: T,
+                keep: bool,
+                b: T,
+                #[param(default = 0.5)] slope: T,
+                #[param(default = 2)] n: i64,
+            ) -> T {
+                a
             }
         ),
     );
-    assert!(!integers.contains("Backward"));
+    assert!(saved.contains("operands:&[\"grad\",\"a\"]"), "{saved}");
+    assert_has(
+        &saved,
+        quote!(
+            pub struct PairBackward<T = f64> {
+                pub slope: T,
+            }
+        )
+        .into_iter()
+        .skip(1)
+        .collect(),
+    );
+    let dual = quote!(::pointwise::__private::core::dual::Dual::<T, 2usize>);
+    assert_has(
+        &saved,
+        quote! {
+            Pair::formula(
+                #dual::variable(values[1usize], 0usize, values[0usize]),
+                false,
+                #dual::variable(<T as ::pointwise::__private::core::Value>::ONE, 1usize, values[0usize]),
+                #dual::constant(self.slope),
+                2
+            )
+        },
+    );
 }
 
 #[test]
@@ -277,7 +328,9 @@ fn functions_of_the_host() {
             }
         ),
     );
-    assert!(!text.contains("inplace") && text.contains("Result<(::pointwise::Tensor,::pointwise::Tensor)>"));
+    assert!(!text.contains("fntwo_inplace") && text.contains("Result<(::pointwise::Tensor,::pointwise::Tensor)>"));
+    // The gradient has one result, and can be written to that of the gradients of the results.
+    assert!(text.contains("fntwo_backward_into<") && text.contains("fntwo_backward_inplace<"));
     // A number alone needs no gradient, and one operand no lifetime for others.
     assert!(
         expansion(

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, Ident, LitFloat, LitInt, Path, Result, Token, parenthesized};
+use syn::{Error, Expr, Ident, LitFloat, LitInt, LitStr, Path, Result, Token, parenthesized};
 
 /// The words of `#[op(..)]`.
 pub(crate) struct Words {
@@ -12,13 +12,40 @@ pub(crate) struct Words {
     pub(crate) accuracy: Option<Accuracy>,
     pub(crate) grad_ulp: Option<(f32, Span)>,
     pub(crate) grad: Grad,
+    /// The element types of the gradient.
+    pub(crate) grad_types: Option<Vec<(Type, Span)>>,
+    /// The documentation of the gradient.
+    pub(crate) grad_doc: Option<LitStr>,
+    /// The arguments that the gradient reads.
+    pub(crate) saves: Option<Vec<Ident>>,
     pub(crate) results: Option<Vec<Ident>>,
     /// Where `gated` stands.
     pub(crate) gated: Option<Span>,
     /// The parameters of an op by hand, and where they stand.
     pub(crate) params: Option<(Vec<(Ident, Expr)>, Span)>,
-    /// Of the attribute, for errors on what is not there.
+    /// True if the op belongs to the family.
+    pub(crate) is_of_family: bool,
+    /// The words that only the family has.
+    pub(crate) family: FamilyWords,
+    /// The attribute's place, for errors on words that are missing.
     pub(crate) span: Span,
+}
+
+/// `__hints(..)`, `__rules(..)`, `__grad(..)`, `__rewrite(..)` and `__pairs(..)`.
+#[derive(Default)]
+pub(crate) struct FamilyWords {
+    /// The fields of `Properties` that are set.
+    pub(crate) properties: Vec<Ident>,
+    /// The same of the gradient.
+    pub(crate) grad_properties: Vec<Ident>,
+    /// The bound of a gradient whose terms do not cancel.
+    pub(crate) grad_accuracy: Option<Accuracy>,
+    /// The function of `__family::rewrites` that may run something simpler.
+    pub(crate) rewrite: Option<Ident>,
+    /// The element types, and the power of two of elements from which on a table of all pairs is faster.
+    pub(crate) pairs: Vec<(Type, LitInt)>,
+    /// Where the first of these words stands.
+    pub(crate) span: Option<Span>,
 }
 
 /// The largest error.
@@ -56,11 +83,11 @@ pub(crate) enum Type {
 
 use Type::*;
 
-const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
+pub(crate) const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
 const INTS: [Type; 5] = [I8, I16, I32, I64, U8];
 const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8), exact, \
-                     ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, results(NAME, ..), gated, \
-                     params(NAME = VALUE, ..)";
+                     ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, grad_types(TYPE, ..), grad_doc = \
+                     \"TEXT\", saves(NAME, ..), results(NAME, ..), gated, params(NAME = VALUE, ..)";
 
 impl Type {
     pub(crate) const ALL: [Type; 11] = [F32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, Bool];
@@ -154,9 +181,14 @@ impl Parse for Words {
             accuracy: None,
             grad_ulp: None,
             grad: Grad::Derived,
+            grad_types: None,
+            grad_doc: None,
+            saves: None,
             results: None,
             gated: None,
             params: None,
+            is_of_family: false,
+            family: FamilyWords::default(),
             span: Span::call_site(),
         };
         let mut has_grad = false;
@@ -195,14 +227,67 @@ impl Parse for Words {
                     })?;
                     words.grad = if path.is_ident("none") { Grad::None } else { Grad::Function(path) };
                 }
+                "grad_types" => {
+                    once(words.grad_types.is_some())?;
+                    let mut types = Vec::new();
+                    for word in names(input, &word, "the element types of the gradient: `grad_types(f32, bf16)`")? {
+                        let Some(named) = Type::named(&word.to_string()) else {
+                            return Err(Error::new(word.span(), format!("`{word}` is no element type")));
+                        };
+                        types.extend(named.iter().map(|each| (*each, word.span())));
+                    }
+                    words.grad_types = Some(types);
+                }
+                "grad_doc" => {
+                    once(words.grad_doc.is_some())?;
+                    equals(input, &word, "\"..\"")?;
+                    words.grad_doc = Some(input.parse()?);
+                }
+                "saves" => {
+                    once(words.saves.is_some())?;
+                    words.saves = Some(names(input, &word, "the arguments that the gradient reads: `saves(x)`")?);
+                }
                 "results" => {
                     once(words.results.is_some())?;
-                    if !input.peek(syn::token::Paren) {
-                        return Err(Error::new(word.span(), "write the names of the results: `results(y, mask)`"));
+                    words.results = Some(names(input, &word, "the names of the results: `results(y, mask)`")?);
+                }
+                "__hints" | "__rules" => {
+                    words.family.span.get_or_insert(word.span());
+                    words.family.properties.extend(names(input, &word, "the properties")?);
+                }
+                "__rewrite" => {
+                    words.family.span.get_or_insert(word.span());
+                    words.family.rewrite = names(input, &word, "a function")?.pop();
+                }
+                "__pairs" => {
+                    words.family.span.get_or_insert(word.span());
+                    let inside;
+                    parenthesized!(inside in input);
+                    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&inside, |pair| {
+                        let name: Ident = pair.parse()?;
+                        equals(pair, &name, "23")?;
+                        Ok((name, pair.parse::<LitInt>()?))
+                    })?;
+                    for (name, power) in pairs {
+                        let Some(&[each]) = Type::named(&name.to_string()) else {
+                            return Err(Error::new(name.span(), format!("`{name}` is no element type")));
+                        };
+                        words.family.pairs.push((each, power));
                     }
-                    let names;
-                    parenthesized!(names in input);
-                    words.results = Some(names.parse_terminated(Ident::parse, Token![,])?.into_iter().collect());
+                }
+                "__grad" => {
+                    words.family.span.get_or_insert(word.span());
+                    let inside;
+                    parenthesized!(inside in input);
+                    while !inside.is_empty() {
+                        let word: Ident = inside.parse()?;
+                        match word.to_string().as_str() {
+                            "exact" => words.family.grad_accuracy = Some(Accuracy::Exact),
+                            "ulp" => words.family.grad_accuracy = Some(Accuracy::Ulp(number(&inside, &word)?)),
+                            _ => words.family.grad_properties.push(word),
+                        }
+                        inside.parse::<Option<Token![,]>>()?;
+                    }
                 }
                 "gated" => {
                     once(words.gated.is_some())?;
@@ -257,6 +342,16 @@ fn one_bound(earlier: Option<Accuracy>, word: &Ident) -> Result<()> {
             Err(Error::new(word.span(), "an op has one bound, `exact` or `ulp = NUMBER`: remove one of the two"))
         }
     }
+}
+
+/// The names in brackets behind a word.
+fn names(input: ParseStream<'_>, word: &Ident, what: &str) -> Result<Vec<Ident>> {
+    if !input.peek(syn::token::Paren) {
+        return Err(Error::new(word.span(), format!("write {what}")));
+    }
+    let names;
+    parenthesized!(names in input);
+    Ok(names.parse_terminated(Ident::parse, Token![,])?.into_iter().collect())
 }
 
 fn equals(input: ParseStream<'_>, word: &Ident, value: &str) -> Result<()> {

@@ -69,10 +69,11 @@ pub fn run_into(
 /// # Errors
 /// Fails if the library refuses the call.
 pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
-    let Some(last) = operands.last() else { return Err(wrong_count(&def.info, 0)) };
+    let value = operands.iter().enumerate().find(|(k, _)| !def.info.is_bool(*k));
+    let Some((_, value)) = value else { return Err(wrong_count(&def.info, operands.len())) };
     let mut results = Vec::new();
     for k in 0..def.info.results.len() {
-        results.push(Tensor::zeros(last.device(), def.info.result_type(k, last.dtype()), last.shape())?);
+        results.push(Tensor::zeros(value.device(), def.info.result_type(k, value.dtype()), value.shape())?);
     }
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
     run_into(def, set, strategy, &operands, results.iter_mut().map(TensorViewMut::from).collect())?;
@@ -109,7 +110,7 @@ pub fn accuracy(info: &OpInfo) -> Accuracy {
 /// True if [`operands`] are every code of a 16-bit type: then [`Report::keeps`] asks for more.
 #[must_use]
 pub fn is_whole(info: &OpInfo, dtype: DType) -> bool {
-    info.kind == Kind::Unary && dtype.size() == 2
+    info.is_unary() && dtype.size() == 2
 }
 
 /// Compares each result of an op with the right one, all as bytes.
@@ -131,28 +132,23 @@ pub fn reports(
     let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
     let all = typed.chain(results.iter().enumerate().map(|(k, y)| (info.result_type(k, dtype), &**y)));
     judge::same_length(&all.collect::<Vec<_>>())?;
-    match (info.kind, results) {
-        (Kind::Unary, [y]) => Ok(vec![judge::unary(def, dtype, set, &operands[0], y)?]),
-        (Kind::Backward, [y]) => Ok(vec![gradients::of_one(def, dtype, set, operands, y)?]),
-        (_, [y]) if !is_gradients(info) => Ok(vec![report(def, dtype, set, operands, y)?]),
+    match (info.is_gradient(), results) {
+        (false, [y]) if info.is_unary() => Ok(vec![judge::unary(def, dtype, set, &operands[0], y)?]),
+        (false, [y]) => Ok(vec![report(def, dtype, set, operands, y)?]),
+        (true, [y]) if operands.len() == 2 => Ok(vec![gradients::of_one(def, dtype, set, operands, y)?]),
         _ => gradients::of_several(def, dtype, set, operands, results),
     }
-}
-
-fn is_gradients(info: &OpInfo) -> bool {
-    use Kind::{ChannelGradients, GatedGradients, Gradients, SelectGradients};
-    matches!(info.kind, Gradients | SelectGradients | ChannelGradients | GatedGradients)
 }
 
 fn report(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
     let info = &def.info;
     let oracle = def.oracle(dtype, set)?;
     let call = Call { info, dtype, operands };
-    if info.kind == Kind::Select {
+    if info.properties.moves {
         return Ok(selected(&call, y));
     }
     let Some(oracle) = oracle.filter(|_| dtype.is_float()) else { return integers(&call, set, y) };
-    let result = info.result.of(dtype);
+    let result = info.result_type(0, dtype);
     // The parameter of `add` and `sub`, for `formulas`.
     let alpha = match set.first().copied().unwrap_or_default() {
         Number::Float(alpha) => alpha as f32,
@@ -225,7 +221,7 @@ fn selected(call: &Call<'_>, y: &[u8]) -> Report {
 
 fn integers(call: &Call<'_>, set: &[Number], y: &[u8]) -> Result<Report> {
     let &Call { info, dtype, operands } = call;
-    let result = info.result.of(dtype);
+    let result = info.result_type(0, dtype);
     let alpha = match set.first().copied().unwrap_or_default() {
         Number::Int(alpha) => i128::from(alpha),
         _ => 1,

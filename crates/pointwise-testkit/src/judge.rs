@@ -167,7 +167,7 @@ pub fn compare(result: DType, y: &[u8], exact: impl IntoIterator<Item = f64>) ->
 /// # Errors
 /// Fails if the op does not take the element type or a parameter, or if there are not as many results as operands.
 pub fn unary(def: &OpDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -> Result<Report> {
-    let result = def.info.result.of(dtype);
+    let result = def.info.result_type(0, dtype);
     let oracle = def.oracle(dtype, params)?;
     same_length(&[(dtype, x), (result, y)])?;
     let mut report = Report::default();

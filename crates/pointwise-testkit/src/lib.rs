@@ -6,8 +6,8 @@
 //! use pointwise::Device;
 //! use pointwise_testkit::Op;
 //!
-//! // `definitions` is the module that the tables of your crate make; here it is that of pointwise's own ops.
-//! Op::from(&pointwise::info::definitions::silu).check(&Device::cpu())?;
+//! // `Silu` is the struct that `#[op]` made of the function `silu`.
+//! Op::from(pointwise::ops::Silu::def()).check(&Device::cpu())?;
 //! # Ok::<(), pointwise_testkit::Error>(())
 //! ```
 //!

@@ -1,7 +1,6 @@
 //! [`Op`]: an op, and the checks of its results.
 
 use pointwise::{DType, Device, Number, Result, Strategy, Tensor, info::OpInfo, kernel::OpDef};
-use pointwise_core::Kind;
 
 use crate::{Report, calls, formulas, params};
 
@@ -89,7 +88,7 @@ impl Op {
     pub fn keeps(self, report: &Report, dtype: DType) -> bool {
         let info = self.info();
         let accuracy = if formulas::is_stepped(info.name) { pointwise::info::Accuracy::Exact } else { info.accuracy };
-        report.keeps(accuracy, info.result.of(dtype), info.kind == Kind::Unary && dtype.size() == 2)
+        report.keeps(accuracy, info.result_type(0, dtype), calls::is_whole(info, dtype))
     }
 
     /// Runs the op on a device, in every element type, with its defaults and with other parameters, and compares all

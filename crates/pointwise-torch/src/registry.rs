@@ -222,10 +222,9 @@ fn param(info: &ParamInfo) -> ParamSpec {
 /// What the data of an op say.
 fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
     let is_bool = |bits: u16, k: usize| bits >> k & 1 == 1;
-    let all_bool = info.result.of(DType::F32) == DType::Bool;
     let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
         name,
-        is_bool: is_bool(info.bool_operands, k) || name == "condition",
+        is_bool: is_bool(info.bool_operands, k),
         is_channel: info.is_channel(k),
         takes_number: false,
     });
@@ -235,11 +234,9 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         form: Form::Elementwise,
         operands: operands.collect(),
         params: info.params.iter().map(param).collect(),
-        results: results
-            .map(|(k, &name)| ResultSpec { name, is_bool: all_bool || is_bool(info.bool_results, k) })
-            .collect(),
+        results: results.map(|(k, &name)| ResultSpec { name, is_bool: is_bool(info.bool_results, k) }).collect(),
         dtypes: info.types,
-        int_to_float: info.int_to_float,
+        int_to_float: info.properties.int_to_float,
         promotes: info.promotes(),
         refuses_bool: info.properties.refuses_bool,
         is_constant: info.properties.constant,
@@ -261,18 +258,19 @@ fn take_numbers(op: &mut OpSpec) {
 
 fn op(def: &'static OpDef) -> OpSpec {
     let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Op(def)) };
-    match def.info.kind.name() {
-        _ if def.info.channel_operands != 0 => op.form = Form::Channel,
+    let info = &def.info;
+    match info.kind.name() {
+        _ if info.channel_operands != 0 => op.form = Form::Channel,
         "gated" => op.form = Form::Halves,
         "gated_gradients" => op.form = Form::HalvesGradient,
-        // Weights and bounds may be numbers; x is a tensor.
-        "ternary" => {
+        _ if op.operands.len() == 1 || info.is_gradient() && op.results.len() == 1 => {}
+        _ => {
             take_numbers(&mut op);
-            op.operands[0].takes_number = false;
+            // PyTorch's functions of three tensors take weights and bounds as numbers, but not their first operand.
+            if info.properties.of_family && info.bool_operands == 0 && op.operands.len() == 3 && !info.is_gradient() {
+                op.operands[0].takes_number = false;
+            }
         }
-        "backward" => {}
-        _ if op.operands.len() > 1 => take_numbers(&mut op),
-        _ => {}
     }
     op
 }

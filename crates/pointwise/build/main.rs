@@ -1,9 +1,10 @@
-//! Compiles the family's kernels and embeds them, where a compiler for device code is found.
+//! Compiles the kernels of this crate and embeds them, where a compiler for device code is found.
 
 mod family;
 
 fn main() {
-    let kernels = family::kernels("../../gpu-kernels");
+    let folder = "../../gpu-kernels";
+    let kernels = if cfg!(feature = "family") { family::kernels(folder) } else { family::without_family(folder) };
     // TARGET/PROFILE/build/PACKAGE/out: one folder for all profiles, and for `cargo xtask build-ptx`.
     let out_dir = std::env::var_os("OUT_DIR").map(std::path::PathBuf::from).unwrap_or_default();
     match out_dir.ancestors().nth(4) {

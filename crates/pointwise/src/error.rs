@@ -300,6 +300,7 @@ pub enum ErrorKind {
     #[error("{}", NoDType)]
     NoDType,
     /// A RoPE configuration or call is wrong.
+    #[cfg(feature = "family")]
     #[error("{0}")]
     Rope(#[source] crate::rope::RopeError),
     /// Another thread is capturing the stream.

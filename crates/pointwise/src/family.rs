@@ -1,32 +1,55 @@
-//! The op family on the host: every table of `pointwise_core::family`, visited.
+//! The op family on the host: its ops, which are `#[op]` functions (`gpu-kernels`), dropout, the position encodings; and the
+//! conversions, which are there without the feature `family`, too.
 
+#[cfg(feature = "family")]
+mod composites;
 mod convert;
+#[cfg(feature = "family")]
+mod formulas;
+#[cfg(feature = "family")]
+mod objects;
+#[cfg(feature = "family")]
+mod power;
+#[cfg(feature = "family")]
 mod special;
-mod tables;
+
+use std::sync::OnceLock;
+
+use crate::kernel::{OpDef, in_order};
 
 crate::include_kernels!();
 
-pub use tables::{BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY};
+#[cfg(feature = "family")]
+pub use composites::MASKED_FILL;
 
-pub(crate) use tables::powers;
-
-/// The definitions of the ops, by name.
-pub mod definitions {
-    pub use super::tables::definitions::*;
+/// The functions that ops of the family name as `__rewrite(..)`.
+#[cfg(feature = "family")]
+pub mod rewrites {
+    pub use super::power::power;
 }
 
 /// The ops as kernel objects, whose strategy, threads and stream can be set.
 pub mod kernels {
     pub use super::convert::to_dtype;
-    pub use super::special::kernels::*;
-    pub use super::tables::kernels::*;
+    #[cfg(feature = "family")]
+    pub use super::{objects::*, special::kernels::*};
 }
 
 /// The ops as functions. An operand is a tensor, a view or a number; a parameter is any number, or `Number::Default`.
+///
+/// An op's struct has its parameters, its formula for any compute type (`Silu::formula`) and its data (`Silu::def()`).
 pub mod ops {
     pub use super::convert::ops::*;
-    pub use super::special::ops::*;
-    pub use super::tables::ops::*;
+    #[cfg(feature = "family")]
+    pub use super::{formulas::*, special::ops::*};
+    // These take precedence over the functions of the same names.
+    #[cfg(feature = "family")]
+    pub use super::composites::{
+        add, add_inplace, add_into, clamp, clamp_backward, clamp_backward_inplace, clamp_backward_into, clamp_inplace,
+        clamp_into, masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into, sub, sub_inplace,
+        sub_into,
+    };
+    #[cfg(feature = "family")]
     pub use crate::rope::{
         rope_cos_sin, rope_llama31, rope_llama31_inplace, rope_llama31_into, rope_longrope, rope_longrope_inplace,
         rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,
@@ -39,13 +62,29 @@ pub const fn embedded() -> &'static crate::embed::Kernels {
     &KERNELS
 }
 
-/// Returns every op of the tables: unary ones, of two operands, gated ones, of three operands, then all gradients.
-pub fn all() -> impl Iterator<Item = &'static crate::kernel::OpDef> {
-    [UNARY, BINARY, GATED, TERNARY, BACKWARD, GRADIENTS].into_iter().flatten().copied()
+/// The ops: those of fewer operands first, then as in the source; those beneath others at the end.
+fn declared() -> &'static [&'static OpDef] {
+    static OPS: OnceLock<Vec<&'static OpDef>> = OnceLock::new();
+    OPS.get_or_init(|| {
+        let mut ops = in_order(None);
+        ops.sort_by_key(|(place, def)| (def.info.properties.beneath, def.info.operands.len(), *place));
+        ops.into_iter().map(|(_, def)| def).collect()
+    })
+}
+
+/// Returns every op of the family: those of one operand, of two, of three, then the gradients of all.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    let ops = || declared().iter().copied().filter(|def| !def.info.properties.beneath);
+    ops().chain(ops().filter_map(|def| def.backward))
+}
+
+/// Returns the ops that other ops run, and PyTorch has no names for.
+pub fn beneath() -> impl Iterator<Item = &'static OpDef> {
+    declared().iter().copied().filter(|def| def.info.properties.beneath)
 }
 
 /// Finds an op by its name (`silu`, `add`, `mul_backward`) in [`info::all`](crate::info::all).
 /// [`rope_op`](crate::rope::rope_op) finds rotary ones.
-pub fn op(name: &str) -> Option<&'static crate::kernel::OpDef> {
+pub fn op(name: &str) -> Option<&'static OpDef> {
     all().find(|def| def.info.name == name)
 }

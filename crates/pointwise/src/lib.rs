@@ -24,6 +24,7 @@
 //!
 //! | Feature | What it adds |
 //! |---|---|
+//! | `family` | the ops of [`ops`] and [`kernels`], and [`rope`]; on by default. A package that runs its own ops alone leaves it out, and compiles none of them |
 //! | `emulator` | `Device::emulated` and emulated devices of `Device::for_tests`: a dev-dependency's feature, for tests |
 //! | `cudarc` | `interop::cudarc`: views of the crate's buffers, and its streams |
 //! | `cust` | `interop::cust`: the same of the crate cust, which needs a CUDA toolkit to build |
@@ -41,6 +42,9 @@
 //! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
 //! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
+// The family's modules name this crate as users' do.
+extern crate self as pointwise;
+
 mod cpu;
 pub mod cuda;
 mod device;
@@ -51,6 +55,7 @@ mod files;
 pub mod interop;
 pub mod kernel;
 mod number;
+#[cfg(feature = "family")]
 pub mod rope;
 mod shape;
 mod storage;
@@ -78,9 +83,9 @@ pub use tensor::{Tensor, TensorView, TensorViewMut};
 pub mod info {
     pub use pointwise_core::{Accuracy, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 
-    pub use crate::family::{
-        BACKWARD, BINARY, GATED, GRADIENTS, MASKED_FILL, POWERS, TERNARY, UNARY, all, definitions, op,
-    };
+    #[cfg(feature = "family")]
+    pub use crate::family::MASKED_FILL;
+    pub use crate::family::{all, beneath, op};
     pub use crate::kernel::{declared_generators, declared_ops};
 }
 
@@ -97,6 +102,17 @@ pub mod prelude {
     };
 }
 
+/// The names that the modules of the family import, on the device from `pointwise-device`. No part of the API.
+#[doc(hidden)]
+#[cfg(feature = "family")]
+pub mod __family {
+    pub use pointwise_core::dual::activations;
+    pub use pointwise_core::{Bits, Num, Real, Value};
+    pub use pointwise_macros::family_op as op;
+
+    pub use crate::family::rewrites;
+}
+
 /// The names that the macros of this crate use in their output. No part of the API.
 #[doc(hidden)]
 pub mod __private {
@@ -106,7 +122,7 @@ pub mod __private {
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Pack, Packed};
-    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Typed, oracle, reference, results};
+    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Place, Typed, oracle, reference, results};
 
     /// Macros that include files at compile time, by names of this crate.
     pub mod files {

@@ -141,3 +141,17 @@ fn adamw_steps_as_torch_does() {
 }
 
 const ADAMW: [f32; 2] = [0.489_500_02, 0.494_605_54];
+
+#[test]
+fn bits_are_shifted_and_masked() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    for device in devices() {
+        let x = Tensor::from_slice(&device, &bytes, [256]).unwrap();
+        let (low, high) = ops::nibbles(&x).unwrap();
+        let expected: (Vec<u8>, Vec<u8>) = bytes.iter().map(|byte| (byte & 15, byte >> 4)).unzip();
+        assert_eq!((low.to_vec::<u8>().unwrap(), high.to_vec::<u8>().unwrap()), expected, "{device}");
+        let x = Tensor::from_slice(&device, &bytes.iter().map(|&byte| byte as i8).collect::<Vec<_>>(), [256]).unwrap();
+        let high = ops::nibbles(&x).unwrap().1.to_vec::<i8>().unwrap();
+        assert!(high.iter().zip(&bytes).all(|(high, byte)| *high == (byte >> 4) as i8), "{device}");
+    }
+}

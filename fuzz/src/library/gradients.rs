@@ -1,7 +1,7 @@
 //! Gradients of ops of several operands.
 
 use pointwise::__private::core::Kind;
-use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info::GRADIENTS, kernel::OpDef};
+use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info, kernel::OpDef};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, same};
@@ -10,8 +10,8 @@ use crate::make::{self, Place};
 /// A gradient of a kind, or now and then of the other, which is to be refused.
 fn pick(case: &mut Case, gated: bool) -> &'static OpDef {
     let any = case.random.once_in(20);
-    let of_kind = |def: &&&'static OpDef| any || (def.info.kind == Kind::GatedGradients) == gated;
-    let list: Vec<&'static OpDef> = GRADIENTS.iter().filter(of_kind).copied().collect();
+    let of_kind = |def: &&'static OpDef| any || (def.info.kind == Kind::GatedGradients) == gated;
+    let list: Vec<&'static OpDef> = info::all().filter(|def| def.info.results.len() > 1).filter(of_kind).collect();
     case.random.pick(&list)
 }
 
@@ -23,13 +23,13 @@ pub(super) fn several(case: &mut Case) -> Outcome {
     let def = pick(case, false);
     let full = make::shape(&mut case.random, 2000);
     let dtype = dtype(case);
-    let (kind, count) = (def.info.kind, def.info.operands.len());
+    let (info, count) = (&def.info, def.info.operands.len());
     let mut stored = Vec::new();
     for k in 0..count + case.random.below(2) * usize::from(case.random.once_in(20)) {
-        let dtype = if kind == Kind::SelectGradients && k == 0 { DType::Bool } else { dtype };
-        let shape = match (kind, k) {
-            (Kind::ChannelGradients, 2) => vec![full.get(1).copied().unwrap_or(1)],
-            (Kind::ChannelGradients, _) => full.clone(),
+        let dtype = info.operand_type(k, dtype);
+        let shape = match () {
+            () if info.is_channel(k) => vec![full.get(1).copied().unwrap_or(1)],
+            () if info.channel_operands != 0 => full.clone(),
             _ => make::narrower(&mut case.random, &full),
         };
         let place = Place::to_read(&mut case.random, &shape);

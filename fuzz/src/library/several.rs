@@ -3,7 +3,7 @@
 use pointwise::__private::core::Kind;
 use pointwise::{
     DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
-    info::{BACKWARD, BINARY, GATED, TERNARY},
+    info::{self, OpInfo},
     kernel::{KernelPlan, OpDef},
 };
 
@@ -12,15 +12,20 @@ use crate::compare::{copy, into, proper, same};
 use crate::make::{self, Place};
 
 pub(super) fn binary(case: &mut Case) -> Outcome {
-    several(case, BINARY)
+    several(case, &of(|info| info.operands.len() == 2 && info.kind == Kind::Formula && !info.is_gradient()))
 }
 
 pub(super) fn ternary(case: &mut Case) -> Outcome {
-    several(case, TERNARY)
+    several(case, &of(|info| info.operands.len() == 3 && !info.is_gradient()))
 }
 
 pub(super) fn backward(case: &mut Case) -> Outcome {
-    several(case, BACKWARD)
+    several(case, &of(|info| info.is_gradient() && info.results.len() == 1))
+}
+
+/// The ops of a kind.
+fn of(is: impl Fn(&OpInfo) -> bool) -> Vec<&'static OpDef> {
+    info::all().filter(|def| is(&def.info)).collect()
 }
 
 /// A call of an op of two or three operands.
@@ -68,7 +73,7 @@ impl Call {
 
 fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
     let def = case.random.pick(list);
-    let (kind, count) = (def.info.kind, def.info.operands.len());
+    let (info, count) = (&def.info, def.info.operands.len());
     let most = make::most(case);
     let full = make::shape(&mut case.random, most);
     let common = make::dtype(&mut case.random);
@@ -82,15 +87,15 @@ fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
     };
     let mut stored = Vec::new();
     for k in 0..count {
-        let dtype = match kind {
-            Kind::Select if k == 0 && !case.random.once_in(10) => DType::Bool,
+        let dtype = match () {
+            () if info.is_bool(k) && !case.random.once_in(10) => DType::Bool,
             _ if case.random.once_in(5) => make::dtype(&mut case.random),
             _ => common,
         };
-        let shape = match (kind, k) {
-            (Kind::Channel, 0) => full.clone(),
-            (Kind::Channel, _) if full.len() > 1 && !case.random.once_in(4) => vec![full[1]],
-            (Kind::Channel, _) => vec![1],
+        let shape = match () {
+            () if info.is_channel(k) && full.len() > 1 && !case.random.once_in(4) => vec![full[1]],
+            () if info.is_channel(k) => vec![1],
+            () if info.channel_operands != 0 => full.clone(),
             _ => make::narrower(&mut case.random, &full),
         };
         let place = Place::to_read(&mut case.random, &shape);
@@ -111,7 +116,7 @@ fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
     // Copies of the shape that they are broadcast to or of their own; without dimensions a tensor counts as another type.
     let mut copies = Vec::new();
     for (k, (view, (tensor, _))) in views.iter().zip(&stored).enumerate() {
-        let own = view.shape().rank() == 0 || (kind == Kind::Channel && k == 1) || case.random.once_in(2);
+        let own = view.shape().rank() == 0 || info.is_channel(k) || case.random.once_in(2);
         let whole = if own || numbers[k].is_some() { *view } else { must("expand", view.expand(y.shape()))? };
         copies.push(copy(&whole, tensor)?);
     }
@@ -142,7 +147,7 @@ fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
 }
 
 pub(super) fn gated(case: &mut Case) -> Outcome {
-    let def = case.random.pick(GATED);
+    let def = case.random.pick(&of(|info| info.kind == Kind::Gated));
     let mut shape = make::shape(&mut case.random, 2000);
     if !case.random.once_in(10) {
         shape.iter_mut().next_back().into_iter().for_each(|last| *last *= 2);
@@ -165,8 +170,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
 
 /// Kernel objects of another number of operands than the op has.
 pub(super) fn wrong_arity(case: &mut Case) -> Outcome {
-    let all: Vec<&'static OpDef> = [BINARY, TERNARY, GATED, BACKWARD].concat();
-    let def = case.random.pick(&all);
+    let def = case.random.pick(&of(|info| info.operands.len() > 1 && info.results.len() == 1));
     let (dtype, params) = (make::dtype(&mut case.random), make::params(&mut case.random, &def.info));
     let x = make::tensor(case, dtype, &[2, 2])?;
     let mut y = make::tensor(case, dtype, &[2, 2])?;

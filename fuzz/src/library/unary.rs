@@ -1,18 +1,15 @@
 //! Ops of one operand, conversions, and tensors as text.
 
-use pointwise::{
-    Strategy,
-    info::{POWERS, UNARY},
-    kernels, ops,
-};
+use pointwise::{Strategy, info, kernels, ops};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, proper, same};
 use crate::make;
 
 pub(super) fn unary(case: &mut Case) -> Outcome {
-    let list = if case.random.once_in(10) { POWERS } else { UNARY };
-    let def = case.random.pick(list);
+    let unary = info::all().filter(|def| def.info.is_unary());
+    let list: Vec<_> = if case.random.once_in(10) { info::beneath().collect() } else { unary.collect() };
+    let def = case.random.pick(&list);
     let most = make::most(case);
     let (shape, dtype) = (make::shape(&mut case.random, most), make::dtype(&mut case.random));
     let tensor = make::tensor(case, dtype, &shape)?;

@@ -5,8 +5,8 @@ use pointwise::{
     info::{MASKED_FILL, OpInfo},
     ops,
 };
+use pointwise_core::Element;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Element, Kind};
 use pointwise_testkit::{Op, Report, judge, with_element};
 
 /// Parameters have their defaults.
@@ -74,7 +74,7 @@ impl Subject {
     /// True if the op is the gradient of an op of one operand: it takes `grad` and `x`.
     #[must_use]
     pub fn is_backward(self) -> bool {
-        self.info().kind == Kind::Backward
+        self.info().is_gradient() && self.info().results.len() == 1
     }
 
     /// Runs the op on elements given as bytes; each result as bytes.

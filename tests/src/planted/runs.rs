@@ -90,7 +90,7 @@ pub fn unary(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run> 
     let run = |place: Place| -> Run {
         Box::new(move |device| {
             let kernel = def.unary_with(&[]).strategy(strategy);
-            let types = (dtype, def.info.result.of(dtype));
+            let types = (dtype, def.info.result_type(0, dtype));
             let Place { x_at, n, .. } = place;
             let into = |x: &Tensor, y: TensorViewMut<'_>| kernel.run_into(x.view().narrow(0, x_at, n)?, y);
             at_place(device, types, place, into, |x| kernel.run_inplace(x))

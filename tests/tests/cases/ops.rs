@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, RopePrecision};
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
-    info::{Accuracy, BACKWARD, BINARY, GATED, GRADIENTS, TERNARY},
+    info::Accuracy,
     kernel::{
         BinaryKernel, GatedGradientsKernel, GatedKernel, Kernel, OpDef, SinusoidalLayout, TernaryKernel, UnaryKernel,
     },
@@ -65,13 +65,13 @@ pub(crate) fn all() -> Vec<Case> {
     for def in tests::unary() {
         cases.extend(def.info.types.iter().map(|&dtype| unary(def, dtype)));
     }
-    for &def in BINARY.iter().chain(GATED).chain(TERNARY) {
+    for def in tests::forward() {
         cases.extend(def.info.types.iter().map(|&dtype| several(def, dtype)));
     }
-    for def in BACKWARD {
+    for def in tests::backward() {
         cases.extend(def.info.types.iter().map(|&dtype| backward(def, dtype)));
     }
-    for def in GRADIENTS {
+    for def in tests::gradients() {
         cases.extend(def.info.types.iter().map(|&dtype| gradients(def, dtype)));
     }
     for from in DType::ALL {
@@ -120,7 +120,7 @@ fn unary(def: &'static OpDef, dtype: DType) -> Case {
     Case {
         name: format!("{}::{dtype}", def.info.name),
         inputs: vec![mixed(dtype, &[N + 3], 20)],
-        outputs: vec![(def.info.result.of(dtype), vec![N + 3])],
+        outputs: vec![(def.info.result_type(0, dtype), vec![N + 3])],
         prepare: Box::new(move |_, stream| {
             let kernel = on(stream, def.unary_with(&set), UnaryKernel::on);
             Ok(Box::new(move |x, y| kernel.run_into(&x[0], &mut y[0])))
@@ -134,7 +134,7 @@ fn unary(def: &'static OpDef, dtype: DType) -> Case {
 fn several(def: &'static OpDef, dtype: DType) -> Case {
     let info = &def.info;
     let set = params::sets(info, dtype)[0];
-    let result = info.result.of(dtype);
+    let result = info.result_type(0, dtype);
     let mut operands: Vec<Input> = calls::operands(info, dtype, 2)
         .iter()
         .enumerate()
@@ -145,22 +145,22 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
         .collect();
     match info.kind {
         Kind::Gated => operands = vec![mixed(dtype, &[ROWS, 2 * COLS], 21)],
-        Kind::Channel => operands[1] = mixed(dtype, &[COLS], 22),
+        _ if info.is_channel(1) => operands[1] = mixed(dtype, &[COLS], 22),
         _ => {
             let last = &operands[operands.len() - 1];
             let sets = [0, 1].map(|set| last.sets[set][..COLS * last.dtype.size()].to_vec());
             operands.push(Input { dtype: last.dtype, shape: vec![COLS], sets });
         }
     }
-    let kind = info.kind;
+    let (is_gated, is_channel, count) = (info.kind == Kind::Gated, info.is_channel(1), info.operands.len());
     let prepare: Prepare = Box::new(move |_, stream| {
         let binary = on(stream, def.binary_with(&set), BinaryKernel::on);
         let gated = on(stream, def.gated_with(&set), GatedKernel::on);
         let ternary = on(stream, def.ternary_with(&set), TernaryKernel::on);
-        Ok(match kind {
-            Kind::Gated => Box::new(move |x, y| gated.run_into(&x[0], &mut y[0])),
-            Kind::Channel => Box::new(move |x, y| binary.run_into(&x[0], &x[1], &mut y[0])),
-            Kind::Binary => Box::new(move |x, y| {
+        Ok(match count {
+            _ if is_gated => Box::new(move |x, y| gated.run_into(&x[0], &mut y[0])),
+            _ if is_channel => Box::new(move |x, y| binary.run_into(&x[0], &x[1], &mut y[0])),
+            2 => Box::new(move |x, y| {
                 binary.run_into(&x[0], &x[1], &mut y[0])?;
                 binary.run_into(&x[0], &x[2], &mut y[1])
             }),
@@ -170,7 +170,7 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
             }),
         })
     });
-    let calls = if matches!(kind, Kind::Gated | Kind::Channel) { 1 } else { 2 };
+    let calls = if is_gated || is_channel { 1 } else { 2 };
     Case {
         name: format!("{}::{dtype}", info.name),
         inputs: operands,
@@ -230,10 +230,10 @@ fn gradients(def: &'static OpDef, dtype: DType) -> Case {
             let wide = [ROWS, 2 * COLS];
             (vec![numbers(dtype, &plain, 28), numbers(dtype, &wide, 29)], vec![(dtype, wide.to_vec())])
         }
-        kind => {
-            let operand = |k: usize| match kind {
-                Kind::SelectGradients if k == 0 => mixed(DType::Bool, &plain, 30),
-                Kind::ChannelGradients if k == 2 => numbers(dtype, &[COLS], 30),
+        _ => {
+            let operand = |k: usize| match () {
+                () if info.is_bool(k) => mixed(DType::Bool, &plain, 30),
+                () if info.is_channel(k) => numbers(dtype, &[COLS], 30),
                 _ => numbers(dtype, &plain, 30 + k as u64),
             };
             let outputs = vec![(dtype, plain.clone()); info.results.len()];

@@ -108,13 +108,12 @@ impl Form {
             (name, _) => name,
         };
         let def = op(name).ok_or_else(unknown)?;
-        Ok(match def.info.kind {
-            Kind::Unary => Form::Unary(def, params(row, &def.info)?, strategy),
-            Kind::Gradients | Kind::SelectGradients | Kind::ChannelGradients | Kind::GatedGradients => {
-                Form::Gradients(def, params(row, &def.info)?)
-            }
+        let info = &def.info;
+        Ok(match info.kind {
             Kind::Gated => Form::Gated(def, strategy),
-            _ if def.info.operands.len() == 2 => Form::Binary(def, params(row, &def.info)?),
+            _ if info.is_unary() => Form::Unary(def, params(row, info)?, strategy),
+            _ if info.results.len() > 1 => Form::Gradients(def, params(row, info)?),
+            _ if info.operands.len() == 2 => Form::Binary(def, params(row, &def.info)?),
             _ => {
                 let weight = if tensor("weight") { None } else { number("weight")? };
                 Form::Ternary(def, weight.map(Number::Float))
@@ -125,8 +124,8 @@ impl Form {
     /// The op's element type of the result.
     pub(crate) fn result(&self, dtype: DType) -> DType {
         match self {
-            Form::Unary(def, ..) => def.info.result.of(dtype),
-            Form::Binary(def, _) => def.info.result.of(dtype),
+            Form::Unary(def, ..) => def.info.result_type(0, dtype),
+            Form::Binary(def, _) => def.info.result_type(0, dtype),
             _ => dtype,
         }
     }
@@ -134,9 +133,8 @@ impl Form {
     /// The element type of operand `k`.
     pub(crate) fn operand(&self, k: usize, dtype: DType) -> DType {
         match self {
-            Form::Ternary(def, _) if def.info.kind == Kind::Select && k == 0 => DType::Bool,
             Form::MaskedFill { .. } if k == 1 => DType::Bool,
-            Form::Gradients(def, _) if def.info.kind == Kind::SelectGradients && k == 0 => DType::Bool,
+            Form::Ternary(def, _) | Form::Gradients(def, _) => def.info.operand_type(k, dtype),
             _ => dtype,
         }
     }
@@ -165,9 +163,8 @@ impl Form {
                 shape
             }
             Form::Gradients(def, _) if def.info.kind == Kind::GatedGradients => row.shapes[1].clone(),
-            Form::Gradients(def, _) if def.info.kind == Kind::ChannelGradients => row.shapes[0].clone(),
             // A weight a channel, and ids, are no broadcast.
-            Form::Binary(def, _) if def.info.kind == Kind::Channel => row.shapes[0].clone(),
+            Form::Binary(def, _) | Form::Gradients(def, _) if def.info.channel_operands != 0 => row.shapes[0].clone(),
             Form::Rope(_) => row.shapes[0].clone(),
             _ => broadcast(&row.shapes),
         }
@@ -237,7 +234,7 @@ fn rope(row: &Row, name: &str) -> Result<Form> {
     Ok(Form::Rope(Rope { def, op, angles: ids.map_or(angles, Angles::Ids) }))
 }
 
-/// The parameters of an op of the tables; `None` is the default.
+/// The parameters of an op; `None` is the default.
 fn params(row: &Row, info: &OpInfo) -> Result<Params> {
     let mut params = [Number::Default; MAX_PARAMS];
     for (name, value) in &row.params {

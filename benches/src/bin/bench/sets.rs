@@ -55,7 +55,7 @@ const SIDE: usize = 1 << 14;
 /// The types it goes through.
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
-/// Every op of the tables.
+/// Every op of the family.
 fn tables() -> impl Iterator<Item = &'static OpInfo> {
     all().map(|def| &def.info)
 }
@@ -89,9 +89,10 @@ pub(crate) fn large() -> Vec<Row> {
         match (info.kind, info.arguments().len()) {
             (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
             (Kind::GatedGradients, _) => add(info.name, info.types, &[square, &[SIDE, 2 * SIDE]], ""),
-            (Kind::Channel, _) => add(info.name, info.types, &[square, &[SIDE]], ""),
-            (Kind::ChannelGradients, _) => add(info.name, info.types, &[square, square, &[SIDE]], ""),
-            (_, operands) => add(info.name, info.types, &vec![square; operands], params),
+            (_, operands) => {
+                let shape = |k| if info.is_channel(k) { &[SIDE][..] } else { square };
+                add(info.name, info.types, &(0..operands).map(shape).collect::<Vec<_>>(), params);
+            }
         }
     }
     for info in others() {

@@ -7,9 +7,12 @@
 mod access;
 mod rules;
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use crate::{Sm, ptx::Module};
+use crate::{Sm, facts::Facts, ptx::Module};
 
 /// The accesses to global memory that are at least 16 bytes wide, as an entry's template promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,19 +29,13 @@ impl Vectors {
     pub const NONE: Vectors = Vectors { loads: false, stores: false };
     /// Loads and stores.
     pub const BOTH: Vectors = Vectors { loads: true, stores: true };
-
-    /// Returns the promises of this project's strategies, by an entry's name: `..._register_copy` and `..._table` move
-    /// 16 bytes at once.
-    #[must_use]
-    pub fn of_strategy(entry: &str) -> Vectors {
-        if entry.ends_with("_register_copy") || entry.ends_with("_table") { Vectors::BOTH } else { Vectors::NONE }
-    }
 }
 
 /// The checks beyond the rules for every kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lint {
-    /// Returns the promises of an entry by its name; [`Vectors::of_strategy`] by default.
+    /// Returns the promises of an entry by hand by its name; [`Vectors::NONE`] by default. Entries of ops say themselves
+    /// what they promise.
     pub vectors: fn(&str) -> Vectors,
     /// The number of barriers in an entry that uses shared memory. Other entries have none.
     pub barriers: usize,
@@ -49,7 +46,7 @@ pub struct Lint {
 
 impl Default for Lint {
     fn default() -> Self {
-        Lint { vectors: Vectors::of_strategy, barriers: 1, read_only_loads: false }
+        Lint { vectors: |_| Vectors::NONE, barriers: 1, read_only_loads: false }
     }
 }
 
@@ -140,6 +137,8 @@ pub struct Violation {
     pub rule: Rule,
     /// The entry; `None` for the module.
     pub entry: Option<String>,
+    /// The op of the entry; `None` for an entry by hand.
+    pub op: Option<String>,
     /// Line number, from 1; 0 if no line can be named.
     pub line: usize,
     /// The text of the line; empty if no line can be named.
@@ -171,13 +170,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Returns every rule that a module for `sm` breaks, in the order of the text.
-#[must_use]
-pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
+/// Returns every rule that a module for `sm` breaks, in the order of the text. `facts` are those of its entries.
+pub(crate) fn check(module: &Module<'_>, sm: Sm, lint: &Lint, facts: &BTreeMap<&str, Facts>) -> Vec<Violation> {
     let mut found = rules::header(module, sm);
     found.extend(rules::declarations(module));
     for entry in &module.entries {
-        rules::entry(module, entry, lint, &mut found);
+        rules::entry(module, entry, lint, facts.get(entry.name), &mut found);
     }
     found
 }
@@ -185,7 +183,8 @@ pub fn check(module: &Module<'_>, sm: Sm, lint: &Lint) -> Vec<Violation> {
 /// Compares the entries of `names` with the `expected` ones, by name.
 #[must_use]
 pub fn check_entries<'a>(names: impl IntoIterator<Item = &'a str>, expected: &BTreeSet<String>) -> Vec<Violation> {
-    let violation = |rule, name: &str| Violation { rule, entry: Some(name.to_owned()), line: 0, text: String::new() };
+    let violation =
+        |rule, name: &str| Violation { rule, entry: Some(name.to_owned()), op: None, line: 0, text: String::new() };
     let found: BTreeSet<&str> = names.into_iter().collect();
     let missing = expected.iter().filter(|name| !found.contains(name.as_str()));
     let unexpected = found.iter().filter(|name| !expected.contains(**name));
@@ -201,7 +200,13 @@ pub(crate) fn check_twice<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<V
     let twice = names.into_iter().filter(|name| !seen.insert(*name)).collect::<BTreeSet<_>>();
     twice
         .into_iter()
-        .map(|name| Violation { rule: Rule::Twice, entry: Some(name.to_owned()), line: 0, text: String::new() })
+        .map(|name| Violation {
+            rule: Rule::Twice,
+            entry: Some(name.to_owned()),
+            op: None,
+            line: 0,
+            text: String::new(),
+        })
         .collect()
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use super::{Lint, Rule, Violation, access::Access};
 use crate::{
     Sm,
+    facts::Facts,
     ptx::{Entry, Kind, Module, Statement},
 };
 
 /// Checks that the header is for the target.
 pub(super) fn header(module: &Module<'_>, sm: Sm) -> Vec<Violation> {
-    let violation = |rule, text| Violation { rule, entry: None, line: 0, text };
+    let violation = |rule, text| Violation { rule, entry: None, op: None, line: 0, text };
     let mut found = Vec::new();
     // `sm_90a` and the like hold code for that one target only.
     if module.target != sm.to_string() {
@@ -34,13 +35,14 @@ pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
         };
         let text = declaration.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = text.split('{').next().unwrap_or_default().trim_end().to_owned();
-        found.push(Violation { rule, entry: None, line: declaration.line, text });
+        found.push(Violation { rule, entry: None, op: None, line: declaration.line, text });
     }
     let mut names = BTreeSet::new();
     for entry in module.entries.iter().filter(|entry| !names.insert(entry.name)) {
         found.push(Violation {
             rule: Rule::Twice,
             entry: Some(entry.name.to_owned()),
+            op: None,
             line: entry.line,
             text: String::new(),
         });
@@ -49,9 +51,16 @@ pub(super) fn declarations(module: &Module<'_>) -> Vec<Violation> {
 }
 
 /// Checks the instructions of one entry.
-pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: &mut Vec<Violation>) {
+pub(super) fn entry(
+    module: &Module<'_>,
+    entry: &Entry<'_>,
+    lint: &Lint,
+    facts: Option<&Facts>,
+    found: &mut Vec<Violation>,
+) {
+    let op = facts.map(|facts| facts.op.clone());
     let mut add = |rule, line, text: &str| {
-        found.push(Violation { rule, entry: Some(entry.name.to_owned()), line, text: text.to_owned() });
+        found.push(Violation { rule, entry: Some(entry.name.to_owned()), op: op.clone(), line, text: text.to_owned() });
     };
     let shared = module.declarations.iter().any(|it| it.kind == Kind::Shared && entry.mentions(it.name));
     let (mut barriers, mut loads, mut stores) = (0, Widths::default(), Widths::default());
@@ -86,7 +95,7 @@ pub(super) fn entry(module: &Module<'_>, entry: &Entry<'_>, lint: &Lint, found: 
     if barriers != declared {
         add(Rule::Barriers { declared, found: barriers }, entry.line, "");
     }
-    let promise = (lint.vectors)(entry.name);
+    let promise = facts.map_or_else(|| (lint.vectors)(entry.name), |facts| facts.vectors);
     // An entry whose result is the same for every operand (`isnan` of an integer) loads nothing. It breaks no promise.
     if promise.loads && loads.widest > 0 && loads.widest < VECTOR {
         add(Rule::NoVectorLoad, entry.line, "");

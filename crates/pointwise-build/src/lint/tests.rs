@@ -1,7 +1,9 @@
 //! Each rule on a text that keeps it and on one that breaks it.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::ptx;
+use crate::{facts, ptx};
 
 const HEADER: &str = ".version 7.8\n.target sm_90\n.address_size 64\n";
 
@@ -10,7 +12,7 @@ fn rules(declarations: &str, body: &str, lint: &Lint) -> Vec<Rule> {
     let text =
         format!("{HEADER}{declarations}\n.visible .entry k(\n\t.param .u64 k_param_0\n)\n{{\n{body}\nret;\n}}\n");
     let module = ptx::parse(&text).unwrap();
-    check(&module, Sm(90), lint).into_iter().map(|violation| violation.rule).collect()
+    check(&module, Sm(90), lint, &facts::read(&text)).into_iter().map(|violation| violation.rule).collect()
 }
 
 fn body(body: &str) -> Vec<Rule> {
@@ -121,10 +123,10 @@ fn vectors_of_narrower_results() {
 }
 
 #[test]
-fn promises_of_strategies() {
-    assert_eq!(Vectors::of_strategy("unary_exp_f32_register_copy"), Vectors::BOTH);
-    assert_eq!(Vectors::of_strategy("unary_exp_f8e5m2_table"), Vectors::BOTH);
-    assert_eq!(Vectors::of_strategy("unary_exp_f32_direct"), Vectors::NONE);
+fn an_entry_of_an_op_says_what_it_promises() {
+    let load = "ld.global.b32 %r1, [%rd1];";
+    let promise = |loads| rules(&format!("// entry k: row=1 op=k loads={loads} stores=0"), load, &Lint::default());
+    assert_eq!((promise(0), promise(1)), (vec![], vec![Rule::NoVectorLoad]));
 }
 
 #[test]
@@ -138,7 +140,10 @@ fn entries_twice_in_two_modules() {
 fn target_and_version() {
     let of = |text: &str, sm| {
         let module = ptx::parse(text).unwrap();
-        check(&module, Sm(sm), &Lint::default()).into_iter().map(|violation| violation.rule).collect::<Vec<_>>()
+        check(&module, Sm(sm), &Lint::default(), &BTreeMap::new())
+            .into_iter()
+            .map(|violation| violation.rule)
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(HEADER, 90), []);
     assert_eq!(of(HEADER, 80), [Rule::Target { asked: Sm(80) }, Rule::Version { newest: (7, 0) }]);
@@ -151,7 +156,7 @@ fn entries_twice() {
     let entry = ".visible .entry k()\n{\nret;\n}\n";
     let text = format!("{HEADER}{entry}{entry}");
     let module = ptx::parse(&text).unwrap();
-    let found = check(&module, Sm(90), &Lint::default());
+    let found = check(&module, Sm(90), &Lint::default(), &BTreeMap::new());
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].rule.clone(), found[0].line), (Rule::Twice, 8));
 }
@@ -168,6 +173,6 @@ fn entry_sets() {
 fn a_message_names_entry_line_and_text() {
     let text = format!("{HEADER}.visible .entry k()\n{{\n\tld.b32 \t%r1, [%rd1];\n}}\n");
     let module = ptx::parse(&text).unwrap();
-    let found = check(&module, Sm(90), &Lint::default());
+    let found = check(&module, Sm(90), &Lint::default(), &BTreeMap::new());
     assert_eq!(found[0].to_string(), "k: an access that names no address space at line 6: ld.b32 \t%r1, [%rd1]");
 }

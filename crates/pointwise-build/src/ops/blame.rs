@@ -36,16 +36,10 @@ impl Blame {
                 }
             }
             Error::Lint { violations, .. } => {
-                let of = |entry: &str| {
-                    let is_of = |name: &str| {
-                        let rest = entry.strip_prefix("formula_").and_then(|rest| rest.strip_prefix(name));
-                        rest.is_some_and(|rest| {
-                            rest.strip_prefix("_backward").unwrap_or(rest).matches('_').count() == 2
-                        })
-                    };
-                    sources.ops().iter().map(|op| &*op.name).find(|name| is_of(name))
+                let op = |violation: &Violation| {
+                    let is_of = |op: &&super::sources::FoundOp| violation.op.as_ref() == Some(&op.name);
+                    sources.ops().iter().find(is_of).map(|op| &*op.name)
                 };
-                let op = |violation: &Violation| violation.entry.as_deref().and_then(of);
                 // What belongs to no entry is there because of one that breaks a rule, too.
                 let other = violations.iter().find_map(op).or_else(|| first(sources))?;
                 let mut by_op: BTreeMap<&str, Vec<_>> = BTreeMap::new();
@@ -240,8 +234,9 @@ mod tests {
 
     #[test]
     fn the_cause_is_said_before_the_kernel_s_text() {
-        let of =
-            |rule, text: &str| cause(&Violation { rule, entry: None, line: 1, text: text.into() }).unwrap_or_default();
+        let of = |rule, text: &str| {
+            cause(&Violation { rule, entry: None, op: None, line: 1, text: text.into() }).unwrap_or_default()
+        };
         assert!(of(Rule::Extern, ".extern .func _ZN4core9panicking18panic_bounds_check17h0E").starts_with("an index"));
         assert!(
             of(Rule::Extern, "_RNvNtNt4core9panicking11panic_const23panic_const_div_by_zero").contains("checked_div")
@@ -263,9 +258,14 @@ mod tests {
     #[test]
     fn a_rule_that_a_kernel_breaks_is_shown_at_its_op() {
         let (sources, _) = sources();
-        let violation =
-            |entry: &str| Violation { rule: Rule::Trap, entry: Some(entry.into()), line: 1, text: "x".into() };
-        let of_the_module = Violation { rule: Rule::Trap, entry: None, line: 1, text: "y".into() };
+        let violation = |entry: &str| Violation {
+            rule: Rule::Trap,
+            entry: Some(entry.into()),
+            op: Some("two".into()),
+            line: 1,
+            text: "x".into(),
+        };
+        let of_the_module = Violation { rule: Rule::Trap, entry: None, op: None, line: 1, text: "y".into() };
         let violations =
             vec![of_the_module, violation("formula_two_f32_flat"), violation("formula_two_backward_f32_rows")];
         let blame = Blame::of(&Error::Lint { sm: Sm(80), violations }, &sources).unwrap();

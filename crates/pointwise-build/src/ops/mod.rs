@@ -13,7 +13,7 @@ mod sources;
 mod stamp;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -156,7 +156,7 @@ impl Ops {
         }
         let source = sources.hash();
         println!("cargo::rustc-env={SOURCE_VARIABLE}={source}");
-        let packs = Packs { folder: out_dir.join(FOLDER), sources: &sources };
+        let packs = Packs { folder: out_dir.join(FOLDER) };
 
         if !sources.may_have_ops() {
             // The host's compiler says what is wrong with a file that is no Rust.
@@ -269,12 +269,11 @@ fn watch(inputs: &[PathBuf]) {
 }
 
 /// What the attribute looks for, op by op.
-struct Packs<'a> {
+struct Packs {
     folder: PathBuf,
-    sources: &'a Sources,
 }
 
-impl Packs<'_> {
+impl Packs {
     /// Removes what an earlier build left.
     fn clear(&self) -> Result<(), Error> {
         match fs::remove_dir_all(&self.folder) {
@@ -285,22 +284,9 @@ impl Packs<'_> {
         }
     }
 
-    /// The kernels of each op, with those of its gradients: `formula_OP_TYPE_CLASS` and `formula_OP_backward_TYPE_CLASS`. A
-    /// macro may have made an op that is called as the gradients of another one: such kernels are there for both.
+    /// The kernels of each op, with those of its gradients.
     fn write(&self, artifacts: &Artifacts) -> Result<(), Error> {
-        let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let is_known = |op: &str| self.sources.ops().iter().any(|known| known.name == op);
-        for symbol in artifacts.symbols() {
-            let Some(op) = op_of(symbol) else { continue };
-            let of = op.strip_suffix("_backward").filter(|_| !is_known(op));
-            if of.is_none_or(|of| !is_known(of)) {
-                entries.entry(op).or_default().insert(symbol);
-            }
-            if let Some(of) = of {
-                entries.entry(of).or_default().insert(symbol);
-            }
-        }
-        for (op, symbols) in entries {
+        for (op, symbols) in artifacts.by_op() {
             artifacts.only(&symbols)?.write_at(&self.folder.join(op), Level::Quick, Place::Inline)?;
         }
         Ok(())
@@ -328,10 +314,4 @@ impl Packs<'_> {
             .into_iter()
             .try_for_each(|(op, why)| artifacts::write_file(&self.folder.join(op).join(file), why.as_ref().as_bytes()))
     }
-}
-
-/// The op in the name of an entry, or the name of its gradients.
-fn op_of(symbol: &str) -> Option<&str> {
-    let (op, _class) = symbol.strip_prefix("formula_")?.rsplit_once('_')?;
-    Some(op.rsplit_once('_')?.0)
 }

@@ -14,14 +14,14 @@ fn sigmoids<T: Real>(x: T) -> (T, T) {
 
 /// The derivative of the logistic function.
 #[inline(always)]
-pub(super) fn sigmoid_slope<T: Real>(x: T) -> T {
+pub fn sigmoid_slope<T: Real>(x: T) -> T {
     let s = (-x.abs()).sigmoid();
     s * (T::ONE - s)
 }
 
 /// The derivative of the hyperbolic tangent, `1 - tanh(x)^2`, without its cancellation.
 #[inline(always)]
-pub(super) fn tanh_slope<T: Real>(x: T) -> T {
+pub fn tanh_slope<T: Real>(x: T) -> T {
     let s = (x.abs() * T::constant(-2.0)).sigmoid();
     T::constant(4.0) * s * (T::ONE - s)
 }
@@ -29,7 +29,7 @@ pub(super) fn tanh_slope<T: Real>(x: T) -> T {
 /// The derivative of the error function, `2 / sqrt(pi) e^(-x^2)`. The rounding of `x^2` would be a relative error `x^2`
 /// times as large: it is put back.
 #[inline(always)]
-pub(super) fn erf_slope<T: Real>(x: T) -> T {
+pub fn erf_slope<T: Real>(x: T) -> T {
     // Beyond it the result is 0; an infinite `x` would give NaN.
     let a = x.abs().minimum(T::constant(32.0));
     let square = a * a;
@@ -40,21 +40,21 @@ pub(super) fn erf_slope<T: Real>(x: T) -> T {
 
 /// `silu` and its derivative.
 #[inline(always)]
-pub(crate) fn silu<T: Real>(x: T) -> (T, T) {
+pub fn silu<T: Real>(x: T) -> (T, T) {
     let (s, rest) = sigmoids(x);
     (x * s, s * x.mul_add(rest, T::ONE))
 }
 
 /// `gelu` by the error function, and its derivative.
 #[inline(always)]
-pub(crate) fn gelu<T: Real>(x: T) -> (T, T) {
+pub fn gelu<T: Real>(x: T) -> (T, T) {
     let cdf = x.normal_cdf();
     (x * cdf, x.mul_add(x.normal_density(), cdf))
 }
 
 /// `gelu` by the hyperbolic tangent, and its derivative.
 #[inline(always)]
-pub(crate) fn gelu_tanh<T: Real>(x: T) -> (T, T) {
+pub fn gelu_tanh<T: Real>(x: T) -> (T, T) {
     // (1 + tanh u) / 2 is the logistic function of t = 2 u.
     let (root, cubic) = (1.595_769_121_605_731, 0.044_715);
     let square = x * x;

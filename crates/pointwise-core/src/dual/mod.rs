@@ -77,7 +77,8 @@
 //! The value is the formula's value without tangents, bit for bit. The exceptions are `silu`, `gelu` and `gelu_tanh` of
 //! an operand with a tangent: their value is `x` times the factor that the derivative needs, within the same bounds.
 
-pub(crate) mod activations;
+#[doc(hidden)]
+pub mod activations;
 mod num;
 mod operators;
 mod real;

@@ -5,18 +5,10 @@ use crate::maths::prim::fma;
 use crate::op::{GeneratorOp, RUN, TableOp, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo};
 
-/// The types of this table.
+/// The element types.
 const TYPES: &[DType] = &DType::FLOATS;
 
-pointwise_macros::table! {
-    generator_family Generator;
-    alibi: Alibi [floats];
-    alibi_causal: AlibiCausal [floats];
-    sinusoidal: Sinusoidal [floats];
-    sinusoidal_halves: SinusoidalHalves [floats];
-}
-
-/// The ops of this table; a variant of one (causal, halves) is a kernel of its own, but not an op.
+/// The ops; a variant of one (causal, halves) is a kernel of its own, but not an op.
 pub const OPS: &[OpInfo] = &[Alibi::INFO, Sinusoidal::INFO];
 
 /// ALiBi's slope of head `head` of `heads` (Press, Smith and Lewis, "Train Short, Test Long", ICLR 2022): a geometric

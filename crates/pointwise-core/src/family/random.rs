@@ -5,15 +5,10 @@ use crate::op::{RandomOp, TableOp, Word, Words};
 use crate::philox::words_kept;
 use crate::{DType, Kind, OpInfo, ParamInfo};
 
-/// The types of this table.
+/// The element types.
 const TYPES: &[DType] = &DType::FLOATS;
 
-pointwise_macros::table! {
-    random_family Random;
-    dropout: Dropout [floats];
-}
-
-/// The ops of this table, in its order.
+/// The ops.
 pub const OPS: &[OpInfo] = &[Dropout::<f32>::INFO];
 
 /// `torch.nn.functional.dropout`: an element is kept with probability `1 - p` and multiplied by `1 / (1 - p)`, or it

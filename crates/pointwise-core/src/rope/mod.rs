@@ -199,11 +199,6 @@ pub struct OwnAngles {
     pub sin_sign: f32,
 }
 
-/// The symbol of every kernel: template, angle source, element type, strategy. In `rope` blocks share cosines and
-/// sines, in `rope_solo` threads find their own. In `rope_whole` threads do so by tables of the tensors' type, for
-/// heads whose lanes all rotate; `rope_whole_ids` takes positions, and in `rope_whole_pairs` pairs are neighbours.
-pub const SYMBOLS: &[&str] = pointwise_macros::rope_symbols!();
-
 #[cfg(test)]
 mod tests {
     use super::{Count, INTERLEAVED_IN, NEIGHBOURS, pair_of};

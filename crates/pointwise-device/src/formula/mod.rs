@@ -22,7 +22,7 @@ pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData, goes_across, takes_turns};
 use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, SPLITS, Steps, how};
-use pointwise_core::{Draw, Kind, Logic, Value};
+use pointwise_core::{Draw, Logic, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -283,9 +283,7 @@ unsafe fn in_turns<E, F, O, const N: usize, const R: usize, const V: usize>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     const { assert!(N == 1 && R == 1 || !takes_turns(&O::INFO, size_of::<E>())) }
-    // For the family's ops the builder checks that nothing spills. The registers that a user's formula needs are not
-    // known.
-    if const { matches!(O::INFO.kind, Kind::Unary) } {
+    if const { O::INFO.properties.of_family } {
         thread::at_most_registers::<32>();
     }
     let apart = thread::grid_dim_x() * thread::block_dim_x();
@@ -386,11 +384,9 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    // With the vectors, the assembler would take more registers than single elements need. For the family's ops the
-    // builder checks that nothing spills, as 16-bit integers would. The registers that a user's formula needs are not
-    // known.
-    let is_of_family = const { !matches!(O::INFO.kind, Kind::Formula) };
-    if is_of_family && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
+    // With the vectors, the assembler would take more registers than single elements need. 16-bit integers would spill.
+    let is_bounded = const { O::INFO.properties.of_family };
+    if is_bounded && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
         if T > 3 { thread::at_most_registers::<40>() } else { thread::at_most_registers::<32>() }
     }
     if const { goes_across(&O::INFO) && N == 2 && O::INFO.bool_operands == 0 } && operand::is_column(tensors.mode) {

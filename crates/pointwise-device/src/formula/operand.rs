@@ -68,14 +68,13 @@ pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
     numbers * NUMBER | all::<N>() & !numbers
 }
 
-/// True if a kernel checks for operands that came with the call, as numbers. Unary and gated ops never have one. Yet
-/// gated ops in f32 check: it costs them nothing, and without it gelu's formula is scheduled differently and loses 6 %
-/// (H200).
+/// True if a kernel checks for operands that came with the call, as numbers. A single operand and the halves of a gated
+/// op are never numbers. Yet gated ops in f32 check: it costs them nothing, and without it gelu's formula is scheduled
+/// differently and loses 6 % (H200).
 const fn takes_numbers<E, O: OpData>() -> bool {
     match O::INFO.kind {
-        Kind::Unary | Kind::Convert => false,
         Kind::Gated => size_of::<E>() == 4,
-        _ => true,
+        _ => O::INFO.operands.len() > 1,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Computes results by whole words, several elements at a time: for ops on truths, and for choices.
 
 use pointwise_core::formula::{Formula, OpData};
-use pointwise_core::{DType, Element, Kind, OpInfo, Value, Word};
+use pointwise_core::{DType, Element, OpInfo, Value, Word};
 
 use super::operand::Loaded;
 use super::{Tensors, target};
@@ -23,7 +23,7 @@ const fn is_logical(info: &OpInfo, [operands, result]: [DType; 2]) -> bool {
 /// True if the result is the second or the third operand, bit for bit, chosen by the truth of the first: then the
 /// formula of zeros and ones gives all results.
 const fn selects(info: &OpInfo) -> bool {
-    matches!(info.kind, Kind::Select)
+    info.properties.moves
 }
 
 /// True if results are computed by words: the op is on truths or a choice, and its operands have elements of one size,

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Call, docs, kernel_set, numbers};
-use crate::common::{Form, INDICES, arguments, hidden, own};
+use super::{Call, docs, kernel_set, numbers, place};
+use crate::common::{Form, INDICES, arguments, hidden};
 use crate::device::generated;
 use crate::signature::Op;
 
@@ -12,12 +12,13 @@ use crate::signature::Op;
 pub(super) fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
     let (vis, type_name) = (&op.vis, &op.type_name);
     let [def, types] = ["OP", "TYPES"].map(hidden);
-    let (own, params) = (own(op, type_name), numbers(op));
+    let (own, params) = (Form::of(op).own(), numbers(op));
     let count = op.types.len();
     let typed = generated(op).types(&op.types, &hidden("KERNELS").to_token_stream());
     let oracle = oracle(op);
     let kernels = kernel_set(kernels);
-    let at_f32 = Form::of(op).at(op, &quote!(f32));
+    let place = place();
+    let at_f32 = Form::of(op).at(&quote!(f32));
     quote! {
         const _: () = {
             #kernels
@@ -26,7 +27,7 @@ pub(super) fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
                 ::pointwise::kernel::GeneratorDef::new::<#at_f32>(&#types, ::core::option::Option::Some(#oracle));
 
             ::pointwise::__private::inventory::submit! {
-                ::pointwise::__private::Declared::generator(&#def, ::core::env!("CARGO_PKG_NAME"))
+                ::pointwise::__private::Declared::generator(&#def, #place)
             }
 
             #[allow(dead_code)]
@@ -50,8 +51,8 @@ fn oracle(op: &Op) -> TokenStream {
     let type_name = &op.type_name;
     let core = crate::common::core();
     let [plane, row, column] = INDICES.map(hidden);
-    let this = Form::of(op).at(op, &quote!(f64));
-    let call = arguments(op, 0);
+    let this = Form::of(op).at(&quote!(f64));
+    let call = arguments(op);
     // The arguments name the struct as `self`, which a closure has not.
     let trait_name = hidden("AtF64");
     quote! {{

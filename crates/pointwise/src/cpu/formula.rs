@@ -4,10 +4,9 @@
 use std::marker::PhantomData;
 #[cfg(target_arch = "x86_64")]
 use std::mem::MaybeUninit;
+use std::num::Wrapping;
 
-use pointwise_core::arity::Binary;
 use pointwise_core::element::Bool;
-use pointwise_core::family::bitwise::{BitwiseAnd, BitwiseXor};
 use pointwise_core::formula::{Formula, OpData, ParamWords};
 use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, SignChange, Value, Word, maths};
 
@@ -75,12 +74,30 @@ pub unsafe fn op<E, O, const N: usize, const R: usize>(
     unsafe {
         match change {
             SignChange::Clear => {
-                formula::<i16, i16, Binary<BitwiseAnd>, 2, 1>(&bits(0x7fff), results, n, words, draw);
+                formula::<i16, i16, OnBits<false>, 2, 1>(&bits(0x7fff), results, n, words, draw);
             }
             SignChange::Flip => {
-                formula::<i16, i16, Binary<BitwiseXor>, 2, 1>(&bits(0x8000), results, n, words, draw);
+                formula::<i16, i16, OnBits<true>, 2, 1>(&bits(0x8000), results, n, words, draw);
             }
         }
+    }
+}
+
+/// `x & bits`, or `x ^ bits`.
+#[derive(Clone, Copy)]
+struct OnBits<const FLIPS: bool>;
+
+impl<const FLIPS: bool> OpData for OnBits<FLIPS> {
+    const INFO: OpInfo = OpInfo { operands: &["x", "bits"], ..OpInfo::FORMULA };
+    fn from_words(_: &ParamWords) -> Self {
+        OnBits
+    }
+}
+
+impl<const FLIPS: bool> Formula<Wrapping<i16>, 2, 1> for OnBits<FLIPS> {
+    #[inline(always)]
+    fn apply(self, [x, bits]: [Wrapping<i16>; 2], _: [bool; 2], _: RandomWord<'_>) -> ([Wrapping<i16>; 1], [bool; 1]) {
+        ([if FLIPS { x ^ bits } else { x & bits }], [false])
     }
 }
 

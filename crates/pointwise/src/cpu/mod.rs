@@ -1,4 +1,4 @@
-//! The CPU executor: the formulas of the op table over slices, vectorised and in parallel.
+//! The CPU executor: formulas over slices, vectorised and in parallel.
 //!
 //! An op and an element type are one function pointer ([`FormulaFn`]): the loops are compiled for the baseline of the
 //! target, with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a
@@ -11,7 +11,9 @@ mod lanes;
 mod level;
 mod operand;
 pub(crate) mod parallel;
+#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 mod random;
+#[cfg(feature = "family")]
 pub(crate) mod rope;
 mod runs;
 
@@ -20,6 +22,7 @@ pub use formula::{FormulaFn, formula, op};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub use operand::{Source, Target};
+#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 pub(crate) use random::{RandomFn, random, run_random};
 
 #[cfg(all(test, target_arch = "x86_64"))]

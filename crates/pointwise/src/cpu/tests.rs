@@ -5,15 +5,12 @@ use std::array::from_fn;
 use pointwise_core::element::Bool;
 use pointwise_core::formula::{Formula, OpData, ParamWords};
 use pointwise_core::launch::MAX_DIMS;
-use pointwise_core::{Element, Num, OpInfo, Philox, RandomWord, Word, bf16};
+use pointwise_core::{Element, Kind, Num, OpInfo, Philox, RandomWord, Word, bf16};
 
 use super::formula::{FormulaRun, formula};
 use super::level::at_each;
 use crate::kernel::Walk;
-use crate::{
-    DType, Device, Result, Shape, Tensor, TensorViewMut,
-    info::{BINARY, UNARY},
-};
+use crate::{DType, Device, Result, Shape, Tensor, TensorViewMut, info};
 
 const TYPES: [DType; 6] = [DType::F32, DType::BF16, DType::F16, DType::F8E4M3, DType::I32, DType::I8];
 /// Around a vector, a block, and several of them.
@@ -58,8 +55,8 @@ fn check(name: &str, fresh: impl Fn() -> Result<Tensor>, inplace: Option<&dyn Fn
 #[test]
 fn unary_ops_agree() {
     for dtype in TYPES {
-        for def in UNARY.iter().filter(|def| def.info.supports(dtype)) {
-            let same = def.info.result.of(dtype) == dtype;
+        for def in info::all().filter(|def| def.info.is_unary() && def.info.supports(dtype)) {
+            let same = def.info.result_type(0, dtype) == dtype;
             for n in SIZES {
                 let x = noise(dtype, n, 1 + n as u64);
                 let inplace = || {
@@ -77,7 +74,7 @@ fn unary_ops_agree() {
 fn angles_of_any_size_agree() {
     // One large angle in a block of small ones, at each end of a vector.
     for dtype in [DType::F32, DType::BF16, DType::F16] {
-        for def in UNARY.iter().filter(|def| ["sin", "cos"].contains(&def.info.name)) {
+        for def in ["sin", "cos"].map(|name| info::op(name).unwrap()) {
             for at in [0, 255, 256, 600] {
                 let mut angles: Vec<f32> = (0..700).map(|i| i as f32 * 0.37 - 100.0).collect();
                 angles[at] = 60_000.0;
@@ -92,9 +89,12 @@ fn angles_of_any_size_agree() {
 fn binary_ops_agree() {
     for dtype in TYPES {
         // The weight of prelu has a shape of its own.
-        for def in BINARY.iter().filter(|def| def.info.supports(dtype) && def.info.name != "prelu") {
+        let is_binary = |info: &info::OpInfo| {
+            info.operands.len() == 2 && !info.is_gradient() && info.channel_operands == 0 && info.kind == Kind::Formula
+        };
+        for def in info::all().filter(|def| is_binary(&def.info) && def.info.supports(dtype)) {
             let kernel = def.binary_with(&[]);
-            let same = def.info.result.of(dtype) == dtype;
+            let same = def.info.result_type(0, dtype) == dtype;
             for n in SIZES {
                 let (a, b, one) = (noise(dtype, n, 3), noise(dtype, n, 5), noise(dtype, 1, 7));
                 // A second operand of its own, one that is the same for all, and a number.

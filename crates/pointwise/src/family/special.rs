@@ -2,26 +2,23 @@
 
 use super::KERNELS;
 
+/// The definition of dropout.
 mod random {
-    use pointwise_core::family::random::*;
-
     use super::KERNELS;
 
-    pointwise_core::random_family!(crate::family::tables::host);
+    pointwise_macros::host! { (crate) (KERNELS) Random; }
 }
 
-#[allow(unreachable_pub)] // made for a crate's root
+/// The definitions of the position encodings.
 mod generators {
-    use pointwise_core::family::generator::*;
-
     use super::KERNELS;
 
-    pointwise_core::generator_family!(crate::family::tables::host);
+    pointwise_macros::host! { (crate) (KERNELS) Generators; }
 }
 
 /// The kernel objects.
 pub(super) mod kernels {
-    use super::generators::definitions;
+    use super::generators;
     use super::random;
     use crate::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
 
@@ -34,21 +31,21 @@ pub(super) mod kernels {
     /// ALiBi's bias (Press, Smith and Lewis 2022), `-slope(h) |i - j|` in the shape (num_heads, seq_len, seq_len).
     #[must_use]
     pub fn alibi() -> GeneratorKernel {
-        definitions::alibi.alibi()
+        generators::alibi.alibi()
     }
 
     /// [`alibi`] with -inf (f8e4m3: -448) for `j > i`.
     #[must_use]
     pub fn alibi_causal() -> GeneratorKernel {
-        definitions::alibi_causal.alibi()
+        generators::alibi_causal.alibi()
     }
 
     /// The sinusoidal encoding (Vaswani et al. 2017) in the shape (seq_len, d_model).
     #[must_use]
     pub fn sinusoidal(layout: SinusoidalLayout) -> GeneratorKernel {
         match layout {
-            SinusoidalLayout::Interleaved => definitions::sinusoidal.sinusoidal(),
-            SinusoidalLayout::Halves => definitions::sinusoidal_halves.sinusoidal(),
+            SinusoidalLayout::Interleaved => generators::sinusoidal.sinusoidal(),
+            SinusoidalLayout::Halves => generators::sinusoidal_halves.sinusoidal(),
         }
     }
 }
@@ -271,7 +268,7 @@ mod tests {
                     assert!(entry.is_embedded(), "{entry:?}");
                 }
             }
-            use generators::definitions::{alibi, alibi_causal, sinusoidal, sinusoidal_halves};
+            use generators::{alibi, alibi_causal, sinusoidal, sinusoidal_halves};
             for def in [&alibi, &alibi_causal, &sinusoidal, &sinusoidal_halves] {
                 for variant in [Variant::Direct, Variant::RegisterCopy] {
                     let entry = def.entry(dtype, variant).unwrap();

@@ -6,6 +6,7 @@ use pointwise_core::DType;
 
 use crate::Device;
 use crate::error::{ErrorKind, Result};
+use crate::kernel::Operand;
 use crate::tensor::{IntoShape, RawPointer, TensorView, TensorViewMut};
 
 /// A tensor in memory of other code, with its owner: a value that is dropped when the memory is no longer used. It may
@@ -127,6 +128,12 @@ impl<'a, O> Foreign<'a, O> {
 impl<'a, O> From<&'a Foreign<'_, O>> for TensorView<'a> {
     fn from(foreign: &'a Foreign<'_, O>) -> Self {
         foreign.view()
+    }
+}
+
+impl<'a, O> From<&'a Foreign<'_, O>> for Operand<'a> {
+    fn from(foreign: &'a Foreign<'_, O>) -> Self {
+        Operand::View(foreign.view())
     }
 }
 

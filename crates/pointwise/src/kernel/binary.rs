@@ -25,7 +25,7 @@ impl BinaryKernel {
     /// The op on every pair of elements, in a new contiguous tensor of the shape that the operands broadcast to.
     ///
     /// Operands of different types are converted to that of [`result_type`](crate::kernel::result_type) first, and integers and
-    /// bool to f32 where the op is a float function ([`OpInfo::int_to_float`](crate::info::OpInfo::int_to_float)): each takes
+    /// bool to f32 where the op is a float function ([`Properties::int_to_float`](crate::info::Properties::int_to_float)): each takes
     /// another pass and a tensor meanwhile. `prelu` and gated ops take one type, as in PyTorch.
     ///
     /// # Errors

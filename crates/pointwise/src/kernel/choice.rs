@@ -71,9 +71,9 @@ pub(super) struct Choice<const N: usize> {
     /// Single elements of a thread, where it has no vector.
     pub(super) group: usize,
     /// What the kernel is told of the operands.
-    pub(super) marks: Marks,
+    pub(super) marks: LoadModes,
     /// Where results are looked up, if they are.
-    pub(super) looked: Option<Looked>,
+    pub(super) looked: Option<TableKind>,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
     pub(super) tensors: Tensors<N>,
@@ -81,7 +81,7 @@ pub(super) struct Choice<const N: usize> {
 
 /// A table of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looked {
+pub(super) enum TableKind {
     /// Of all codes of one operand, which each block makes.
     Codes,
     /// Of all pairs of codes.
@@ -90,7 +90,7 @@ pub(super) enum Looked {
 
 /// What a kernel is told of its operands: bit `k` is for operand `k`, which has one of these at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks {
+pub(super) struct LoadModes {
     /// It is one element for a whole vector.
     pub(super) once: u32,
     /// It came as a number.
@@ -101,7 +101,7 @@ pub(super) struct Marks {
     pub(super) across: bool,
 }
 
-impl Marks {
+impl LoadModes {
     /// The `mode` of a kernel of `count` operands.
     fn mode(self, count: usize) -> u32 {
         let is = |bits: u32, k: usize| bits >> k & 1 == 1;
@@ -123,7 +123,7 @@ pub(super) fn numbers(given: &[Option<u64>]) -> u32 {
 impl<const N: usize> Tensors<N> {
     /// The kernel for `walk` by a strategy, vectors having `lanes` elements; `room` is that of [`super::cache_room`].
     pub(super) fn choose(self, walk: &Walk<N>, lanes: usize, strategy: Strategy, room: u64) -> Choice<N> {
-        let marks = Marks { numbers: self.numbers, ..Marks::default() };
+        let marks = LoadModes { numbers: self.numbers, ..LoadModes::default() };
         let single = |group, replaced| Choice {
             class: Class::Strided,
             walk: *walk,
@@ -148,7 +148,7 @@ impl<const N: usize> Tensors<N> {
             (0..N - self.results).fold(0_u32, |bits, k| bits | u32::from(of(self.results + k)) << k)
         };
         let (once, passing) = (walk.once(), self.passing(walk, room));
-        let marks = Marks {
+        let marks = LoadModes {
             once: operands(&|k| once[k]) & !self.numbers,
             passing: operands(&|k| passing[k] && !once[k]),
             ..marks
@@ -168,7 +168,7 @@ impl<const N: usize> Tensors<N> {
             return vectors(Class::Rows, rows);
         }
         if self.goes_across && walk.goes_across(lanes, self.results, |k| aligned(k, 0)) {
-            return Choice { marks: Marks { across: true, ..marks }, ..vectors(Class::Strided, *walk) };
+            return Choice { marks: LoadModes { across: true, ..marks }, ..vectors(Class::Strided, *walk) };
         }
         match strategy {
             Strategy::Auto => single(group, None),
@@ -239,7 +239,7 @@ impl<const N: usize> Choice<N> {
             walk: *walk,
             lanes: 1,
             group: tensors.group(),
-            marks: Marks::default(),
+            marks: LoadModes::default(),
             looked: None,
             replaced: None,
             tensors,
@@ -281,7 +281,7 @@ impl<const N: usize> Choice<N> {
 }
 
 /// A kernel and where it runs.
-pub(super) struct Queue<'a> {
+pub(super) struct Launcher<'a> {
     pub(super) context: &'static Context,
     pub(super) function: cuda::Function,
     pub(super) held: Held<'a>,
@@ -301,7 +301,7 @@ pub(super) struct Arguments<'a> {
     pub(super) draw: Option<Blocks>,
 }
 
-impl Queue<'_> {
+impl Launcher<'_> {
     /// Launches the kernel for each part of a walk.
     ///
     /// # Safety
@@ -359,8 +359,8 @@ impl Queue<'_> {
             let info = &self.context.info;
             let turns = if choice.tensors.in_turns && vectors >= TURNS_FROM { 2 } else { 1 };
             let (blocks, shared) = match choice.looked {
-                Some(Looked::Pairs) => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
-                Some(Looked::Codes) => (lookup::code_blocks(vectors), 0),
+                Some(TableKind::Pairs) => (lookup::blocks(info.multiprocessors, info.shared_bytes, work), PAIRS as u32),
+                Some(TableKind::Codes) => (lookup::code_blocks(vectors), 0),
                 None => (work.div_ceil(u64::from(self.threads) * turns) as u32, 0),
             };
             let grid = Grid { blocks: [blocks, 1, 1], threads: [self.threads, 1, 1], shared };
@@ -425,11 +425,11 @@ mod tests {
 
     use super::*;
     use crate::Shape;
-    use crate::kernel::walk::Along;
+    use crate::kernel::walk::OperandStrides;
 
     /// Steps of a tensor of one dimension.
-    fn along(step: i64) -> Along {
-        let mut along = Along::default();
+    fn along(step: i64) -> OperandStrides {
+        let mut along = OperandStrides::default();
         along[0] = step;
         along
     }
@@ -471,7 +471,7 @@ mod tests {
     /// vectors of 8 bytes and of 16.
     fn compared(at: [usize; 3], apart: [i64; 3]) -> Choice<3> {
         let rows = |step| {
-            let mut along = Along::default();
+            let mut along = OperandStrides::default();
             (along[0], along[1]) = (step, 1);
             along
         };
@@ -494,8 +494,8 @@ mod tests {
         assert_eq!(compared([4, 32, 48], [20, 24, 40]).class, Class::Strided);
     }
 
-    fn along_two([row, column]: [i64; 2]) -> Along {
-        let mut along = Along::default();
+    fn along_two([row, column]: [i64; 2]) -> OperandStrides {
+        let mut along = OperandStrides::default();
         (along[0], along[1]) = (row, column);
         along
     }

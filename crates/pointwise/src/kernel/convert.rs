@@ -2,7 +2,7 @@
 
 use pointwise_core::{DType, ParamWords, Philox};
 
-use super::choice::{Arguments, Choice, Queue, Tensors};
+use super::choice::{Arguments, Choice, Launcher, Tensors};
 use super::walk::{Class, Walk, broadcast};
 use super::{Entry, LaunchSettings, cache_room, check};
 use crate::Stream;
@@ -66,7 +66,7 @@ pub struct ConvertKernel {
 
 impl ConvertKernel {
     /// As [`ConvertKernel::on`], where there is one.
-    pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
+    pub(super) fn on_stream(mut self, stream: Option<&Stream>) -> Self {
         self.settings.stream = stream.cloned();
         self
     }
@@ -152,7 +152,7 @@ impl ConvertKernel {
                 let entry = (self.def.entry)(from, to, choice.class).ok_or_else(|| no_kernel(from, to))?;
                 let function = entry.function(context)?;
                 let held = self.settings.hold(context, [x], [y])?;
-                let queue = Queue { context, function, held, threads: self.settings.threads };
+                let queue = Launcher { context, function, held, threads: self.settings.threads };
                 let arguments = Arguments { tensors: 2, operands: 1, words: [&[], &[]], draw: None };
                 // SAFETY: the entry is of the class and takes these arguments; the walk is of the views' shapes and
                 // strides; the caller's contract.

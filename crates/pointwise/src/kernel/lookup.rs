@@ -144,28 +144,12 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
 }
 
-/// From how many elements on a table is faster than the formula, of the ops of which it is at all, as `table_bandwidth`
-/// found on an H200. Filling the blocks' tables costs as much as about 2^24 elements take to move; an op gains by it
-/// what its formula costs more than the memory does (`docs/tuning.md`).
+/// Returns the number of elements from which on a table is faster than the formula. Filling the blocks' tables costs as much as
+/// about 2^24 elements take to move; an op gains by it what its formula costs more than the memory does (`table_bandwidth`
+/// measures it; `docs/tuning.md`).
 pub(super) fn pays_from(info: &OpInfo, dtype: DType) -> Option<u64> {
-    if !serves(info, dtype) {
-        return None;
-    }
-    let power = match (dtype, info.name) {
-        (DType::F8E4M3, "pow" | "remainder") => 23,
-        (DType::F8E4M3, "gelu_and_mul") => 24,
-        (DType::F8E4M3, "floor_divide") => 26,
-        (DType::F8E5M2, "pow" | "remainder" | "gelu_and_mul") => 22,
-        (DType::F8E5M2, "floor_divide") => 23,
-        (DType::F8E5M2, "gelu_tanh_and_mul") => 25,
-        (DType::F8E5M2, "div" | "div_trunc" | "silu_and_mul") => 26,
-        (DType::I8, "pow" | "floor_divide" | "remainder" | "div_trunc") => 20,
-        (DType::I8, "maximum" | "minimum") => 26,
-        // Not measured: what i8's would bear with a formula half as long.
-        (DType::U8, "pow") => 23,
-        _ => return None,
-    };
-    Some(1 << power)
+    let found = info.pairs_pay.iter().find(|(each, _)| *each == dtype && serves(info, dtype));
+    found.map(|(_, power)| 1 << power)
 }
 
 /// Blocks of a launch of so many vectors: as many as the device has room for at a time, so that each fills its table
@@ -178,13 +162,15 @@ pub(super) fn blocks(multiprocessors: u32, shared_bytes: usize, vectors: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::definitions::{add, floor_divide, gelu_and_mul, lerp, mul, pow};
+    use crate::ops::{Add, FloorDivide, GeluAndMul, Lerp, Mul, Pow};
     use crate::{Device, Tensor};
 
     #[test]
     fn a_table_has_the_results_of_all_pairs() {
         let device = Device::cpu();
-        for (def, dtype) in [(&pow, DType::F8E4M3), (&gelu_and_mul, DType::F8E5M2), (&floor_divide, DType::I8)] {
+        for (def, dtype) in
+            [(Pow::def(), DType::F8E4M3), (GeluAndMul::def(), DType::F8E5M2), (FloorDivide::def(), DType::I8)]
+        {
             let name = def.info.name;
             assert!(serves(&def.info, dtype) && def.has_table(dtype));
             let table = results(def, dtype).unwrap();
@@ -201,9 +187,13 @@ mod tests {
 
     #[test]
     fn ops_with_parameters_and_wider_types_have_none() {
-        assert!(!serves(&add.info, DType::F8E4M3) && !serves(&pow.info, DType::F16) && !serves(&mul.info, DType::Bool));
-        assert!(!serves(&lerp.info, DType::F8E4M3) && !pow.has_table(DType::BF16));
-        assert_eq!(pays_from(&mul.info, DType::F8E4M3), None);
+        assert!(
+            !serves(&Add::def().info, DType::F8E4M3)
+                && !serves(&Pow::def().info, DType::F16)
+                && !serves(&Mul::def().info, DType::Bool)
+        );
+        assert!(!serves(&Lerp::def().info, DType::F8E4M3) && !Pow::def().has_table(DType::BF16));
+        assert_eq!(pays_from(&Mul::def().info, DType::F8E4M3), None);
     }
 
     #[test]

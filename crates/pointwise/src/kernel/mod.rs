@@ -9,14 +9,16 @@ mod choice;
 mod convert;
 mod entry;
 mod formula;
+#[cfg_attr(not(feature = "family"), allow(dead_code))] // position encodings are of the family
 mod generator;
 mod grid;
 mod lookup;
 mod operand;
 mod params;
-mod power;
 mod promote;
+#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 mod random;
+mod rewrite;
 mod rng;
 mod scalar;
 mod settings;
@@ -31,8 +33,9 @@ pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
 pub use entry::Entry;
+pub(crate) use formula::in_order;
 #[doc(hidden)]
-pub use formula::{Declared, oracle, reference, results};
+pub use formula::{Declared, Place, oracle, reference, results};
 pub use formula::{
     Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, TermsFn, Typed, declared_generators,
     declared_ops,
@@ -42,7 +45,9 @@ pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
 pub use promote::result_type;
 pub use random::DropoutKernel;
+#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 pub(crate) use random::RandomDef;
+pub use rewrite::{Rewrite, RewriteFn};
 pub use rng::Rng;
 pub(crate) use settings::{DEFAULT_THREADS, LaunchSettings};
 pub use strategy::{Plan, Strategy, Variant};

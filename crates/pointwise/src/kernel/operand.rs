@@ -44,7 +44,7 @@ impl<'a> From<&'a TensorViewMut<'_>> for Operand<'a> {
 
 /// A bound of `clamp`: a tensor, a number or none.
 #[derive(Clone, Copy, Debug)]
-pub struct Bound<'a>(pub(crate) Option<Operand<'a>>);
+pub struct Bound<'a>(#[cfg_attr(not(feature = "family"), allow(dead_code))] pub(crate) Option<Operand<'a>>);
 
 /// There is but one conversion of an `Option`, so that the type of a bare `None` is known.
 impl<'a> From<Option<Operand<'a>>> for Bound<'a> {

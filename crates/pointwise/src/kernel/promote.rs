@@ -75,7 +75,7 @@ fn category(number: Number) -> Option<DType> {
 fn computed(info: &OpInfo, dtype: DType) -> Option<DType> {
     match info.supports(dtype) {
         true => Some(dtype),
-        false => (info.int_to_float && !dtype.is_float()).then_some(DType::F32),
+        false => (info.properties.int_to_float && !dtype.is_float()).then_some(DType::F32),
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (
 /// A stream that is being captured; those of a launch.
 pub(super) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
     refuse_capture(stream, view.dtype(), dtype)?;
-    crate::kernels::to_dtype().on_maybe(stream).run(view, dtype)
+    crate::kernels::to_dtype().on_stream(stream).run(view, dtype)
 }
 
 /// The operands with those of another type than `dtype` converted; `converted` keeps what they were converted to.

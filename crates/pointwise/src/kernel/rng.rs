@@ -29,7 +29,7 @@ use crate::tensor::{Overlap, Tensor, TensorView, overlap};
 pub enum Rng<'a> {
     /// Comes with the call.
     Philox(Philox),
-    /// Lies in memory.
+    /// Layout in memory.
     Memory(TensorView<'a>),
 }
 

@@ -1,7 +1,7 @@
 //! Numbers in a call, as operands and as parameters, by PyTorch's rules.
 
 use pointwise_core::op::Word;
-use pointwise_core::{BinaryFunction, DType, Kind, OpInfo, ParamInfo, ResultType};
+use pointwise_core::{BinaryFunction, DType, OpInfo, ParamInfo};
 
 use crate::Number;
 use crate::error::{ErrorKind, Result};
@@ -24,7 +24,7 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     if info.is_bool(k) {
         return number.word(&scalar, DType::Bool);
     }
-    if info.kind == Kind::Select {
+    if info.properties.moves {
         return number.bits(&scalar, dtype);
     }
     if !is_element(info, k) {
@@ -65,7 +65,7 @@ fn within_quotients(word: u64) -> u64 {
 /// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
 fn is_element(info: &OpInfo, k: usize) -> bool {
     match info.properties.function {
-        _ if info.result == ResultType::Bool => true,
+        _ if info.bool_results == 1 => true,
         Some(BinaryFunction::Modulo | BinaryFunction::Power) => true,
         Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient | BinaryFunction::FlooredQuotient) => k == 0,
         None => false,
@@ -132,7 +132,7 @@ mod tests {
     /// Approximate reciprocals serve no others.
     #[test]
     fn a_number_in_a_quotient_is_kept_within_what_its_kernels_serve() {
-        let info = &crate::family::definitions::div.info;
+        let info = &crate::ops::Div::def().info;
         let divisor = |dtype| f32::from_word(operand(info, 1, Number::Float(1e-38), dtype).unwrap());
         for dtype in [DType::F16, DType::F8E4M3, DType::F8E5M2] {
             assert_eq!(divisor(dtype), 1.0 / (1_u64 << 60) as f32, "{dtype}");

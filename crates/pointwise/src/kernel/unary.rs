@@ -20,13 +20,13 @@ pub struct UnaryKernel(pub(crate) Kernel<'static>);
 
 impl UnaryKernel {
     /// With a stream, where there is one.
-    pub(super) fn on_maybe(mut self, stream: Option<&Stream>) -> Self {
+    pub(super) fn on_stream(mut self, stream: Option<&Stream>) -> Self {
         self.0.settings.stream = stream.cloned();
         self
     }
 
     /// The op on every element of `x`, in a new contiguous tensor of its shape. Integers and bool are converted to f32
-    /// first where the op is a float function ([`OpInfo::int_to_float`](crate::info::OpInfo::int_to_float)), which takes
+    /// first where the op is a float function ([`Properties::int_to_float`](crate::info::Properties::int_to_float)), which takes
     /// another pass and a tensor meanwhile.
     ///
     /// # Errors

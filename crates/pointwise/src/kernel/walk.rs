@@ -15,7 +15,7 @@ pub(crate) type Places<const N: usize = TENSORS> = [i64; N];
 
 /// The strides of one tensor along the dimensions of a result's shape; empty for one that has no elements of its own to
 /// step along: an operand that is a number, or is not there.
-pub(crate) type Along = [i64; MAX_DIMS];
+pub(crate) type OperandStrides = [i64; MAX_DIMS];
 
 /// A loop over the elements of a result, which is tensor 0, with every tensor's step along each dimension. Outermost
 /// dimension first; none has the size 1, and no two could be one.
@@ -92,8 +92,8 @@ impl std::fmt::Display for Class {
 }
 
 /// The strides of an operand of shape `shape` broadcast to `result`; it does broadcast.
-pub(crate) fn broadcast(shape: &Shape, strides: &[i64], result: &Shape) -> Along {
-    let mut along = Along::default();
+pub(crate) fn broadcast(shape: &Shape, strides: &[i64], result: &Shape) -> OperandStrides {
+    let mut along = OperandStrides::default();
     let new = result.rank() - shape.rank();
     for (dim, (&size, &stride)) in shape.iter().zip(strides).enumerate() {
         along[new + dim] = if size == 1 { 0 } else { stride };
@@ -106,7 +106,7 @@ impl<const N: usize> Walk<N> {
     /// in the order of the result's strides, so that stores come one after another, and merged where one step serves
     /// both.
     #[inline]
-    pub(crate) fn new(shape: &Shape, along: &[Along; N]) -> Walk<N> {
+    pub(crate) fn new(shape: &Shape, along: &[OperandStrides; N]) -> Walk<N> {
         let mut walk = Walk { rank: 0, sizes: [1; MAX_DIMS], steps: [[0; N]; MAX_DIMS] };
         for (dim, &size) in shape.iter().enumerate() {
             if size != 1 {
@@ -579,7 +579,7 @@ mod tests {
     }
 
     /// The same from the definition: every index of the shape.
-    fn model(dims: &[usize], along: &[Along; TENSORS]) -> Vec<Places> {
+    fn model(dims: &[usize], along: &[OperandStrides; TENSORS]) -> Vec<Places> {
         let mut all = vec![Places::default()];
         for (d, &size) in dims.iter().enumerate() {
             all = all
@@ -591,8 +591,8 @@ mod tests {
         all
     }
 
-    fn contiguous(dims: &[usize]) -> Along {
-        let mut along = Along::default();
+    fn contiguous(dims: &[usize]) -> OperandStrides {
+        let mut along = OperandStrides::default();
         let mut step = 1;
         for d in (0..dims.len()).rev() {
             along[d] = step;
@@ -653,9 +653,9 @@ mod tests {
     #[test]
     fn a_walk_is_split_where_one_tensor_alone_reaches_too_far() {
         let shape = Shape::new(&[4, 3]).unwrap();
-        let mut far = Along::default();
+        let mut far = OperandStrides::default();
         (far[0], far[1]) = (1 << 30, 1);
-        let walk = Walk::new(&shape, &[contiguous(&[4, 3]), Along::default(), Along::default(), far]);
+        let walk = Walk::new(&shape, &[contiguous(&[4, 3]), OperandStrides::default(), OperandStrides::default(), far]);
         let mut parts = Vec::new();
         let mut part = |part: &Walk, start: Places| {
             parts.push((part.numel(), start));
@@ -669,7 +669,7 @@ mod tests {
     #[test]
     fn parts_are_counted_by_their_sizes() {
         let of = |size: usize, step: i64| {
-            let mut along = Along::default();
+            let mut along = OperandStrides::default();
             along[0] = step;
             Walk::<TENSORS>::new(&Shape::new(&[size]).unwrap(), &[along; TENSORS])
         };
@@ -704,9 +704,10 @@ mod tests {
     #[test]
     fn a_transposed_operand_is_read_by_neighbours() {
         let shape = Shape::new(&[4, 8, 16]).unwrap();
-        let mut x = Along::default();
+        let mut x = OperandStrides::default();
         (x[0], x[1], x[2]) = (128, 1, 8);
-        let walk = Walk::new(&shape, &[contiguous(&[4, 8, 16]), x, Along::default(), Along::default()]);
+        let walk =
+            Walk::new(&shape, &[contiguous(&[4, 8, 16]), x, OperandStrides::default(), OperandStrides::default()]);
         let (groups, _) = walk.groups::<2>(GROUP);
         assert_eq!((groups.divided, groups.apart), (1, [16, 1]));
     }
@@ -714,9 +715,9 @@ mod tests {
     #[test]
     fn the_result_decides_the_order() {
         let shape = Shape::new(&[6, 7]).unwrap();
-        let (mut y, mut x) = (Along::default(), Along::default());
+        let (mut y, mut x) = (OperandStrides::default(), OperandStrides::default());
         (y[0], y[1], x[0], x[1]) = (1, 6, 7, 1);
-        let turned = Walk::new(&shape, &[y, x, Along::default(), Along::default()]);
+        let turned = Walk::new(&shape, &[y, x, OperandStrides::default(), OperandStrides::default()]);
         assert_eq!(turned.inner(), (6, [1, 7, 0, 0]));
     }
 
@@ -734,7 +735,7 @@ mod tests {
             let mut turned = dims.clone();
             turned.rotate_left(if rank == 0 { 0 } else { order % rank });
             let steps = contiguous(&turned);
-            let mut along = [Along::default(); TENSORS];
+            let mut along = [OperandStrides::default(); TENSORS];
             for d in 0..rank {
                 along[0][d] = steps[(d + rank - order % rank) % rank];
                 for k in 0..3 {

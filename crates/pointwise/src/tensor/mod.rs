@@ -3,6 +3,7 @@
 mod display;
 mod gather;
 mod layout;
+#[cfg(feature = "family")]
 mod operators;
 mod overlap;
 mod raw;

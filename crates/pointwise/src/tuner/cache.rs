@@ -24,7 +24,7 @@ use pointwise_core::DType;
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
-use super::{Choice, Key, Lies, Place};
+use super::{Choice, Key, Layout, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
 use crate::files::{check_regular, read_small};
@@ -208,7 +208,7 @@ fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
         uuid: uuid_of(uuid)?,
         driver: (major.parse().ok()?, minor.parse().ok()?),
         dtype: DType::from_name(dtype)?,
-        lies: Lies::from_name(lies)?,
+        lies: Layout::from_name(lies)?,
         size: size.strip_prefix("2^")?.parse().ok()?,
     };
     let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
@@ -256,7 +256,7 @@ mod tests {
 
     fn key(op: &str, size: u32) -> Key {
         let place =
-            Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, lies: Lies::aligned(size != 7), size };
+            Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, lies: Layout::aligned(size != 7), size };
         Key { op: format!("unary {op}"), place }
     }
 
@@ -295,7 +295,7 @@ mod tests {
         let dropout = crate::kernels::dropout(0.5);
         let all: Vec<_> = crate::info::all().map(|def| &def.info).chain([dropout.info()]).collect();
         for (i, info) in all.iter().enumerate().step_by(3) {
-            for (k, lies) in Lies::ALL.into_iter().enumerate() {
+            for (k, lies) in Layout::ALL.into_iter().enumerate() {
                 let place = Place { lies, ..key("", 5).place };
                 let key = Key { op: super::super::op_name(info), place };
                 let choice = choice(32 * (1 + (i + k) as u32 % 32));

@@ -1,6 +1,6 @@
 //! Measuring ops of any number of operands, and dropout.
 
-use super::{Choice, Lies, Settings, Tuner, measure, op_name};
+use super::{Choice, Layout, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, Kernel};
 use crate::{
@@ -76,7 +76,7 @@ impl Tuner {
             Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
         })?;
         let lies =
-            Lies::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
+            Layout::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
         let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
             default.clone().strategy(settings.strategy).threads(settings.threads).run_into(x, y.reborrow(), rng)
         })?;
@@ -108,7 +108,7 @@ impl Tuner {
             Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
         })?;
         let lies =
-            Lies::Class(plan(Settings { strategy: Strategy::Auto, threads: candidates[0].threads }, results)?.class);
+            Layout::Class(plan(Settings { strategy: Strategy::Auto, threads: candidates[0].threads }, results)?.class);
         let choice = measure::fastest(&device, stream, &candidates, &mut |settings| {
             kernel.with(settings).run_into(operands, results)
         })?;

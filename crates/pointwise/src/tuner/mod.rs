@@ -78,14 +78,14 @@ struct Place {
     uuid: [u8; 16],
     driver: (u32, u32),
     dtype: DType,
-    lies: Lies,
+    lies: Layout,
     /// log2 of the number of elements of the result, rounded down.
     size: u32,
 }
 
 /// How the tensors of a call lie, as far as it decides what is fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lies {
+pub(crate) enum Layout {
     /// One after another, by whole 16-byte vectors.
     Aligned,
     /// One after another, with no element that is 16-byte aligned in all.
@@ -94,34 +94,34 @@ pub(crate) enum Lies {
     Class(Class),
 }
 
-impl Lies {
-    const ALL: [Lies; 5] = [
-        Lies::Aligned,
-        Lies::Unaligned,
-        Lies::Class(Class::Flat),
-        Lies::Class(Class::Rows),
-        Lies::Class(Class::Strided),
+impl Layout {
+    const ALL: [Layout; 5] = [
+        Layout::Aligned,
+        Layout::Unaligned,
+        Layout::Class(Class::Flat),
+        Layout::Class(Class::Rows),
+        Layout::Class(Class::Strided),
     ];
 
-    pub(crate) fn aligned(aligned: bool) -> Lies {
-        if aligned { Lies::Aligned } else { Lies::Unaligned }
+    pub(crate) fn aligned(aligned: bool) -> Layout {
+        if aligned { Layout::Aligned } else { Layout::Unaligned }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Lies::Aligned => "aligned",
-            Lies::Unaligned => "unaligned",
-            Lies::Class(class) => class.name(),
+            Layout::Aligned => "aligned",
+            Layout::Unaligned => "unaligned",
+            Layout::Class(class) => class.name(),
         }
     }
 
-    fn from_name(name: &str) -> Option<Lies> {
-        Lies::ALL.into_iter().find(|lies| lies.name() == name)
+    fn from_name(name: &str) -> Option<Layout> {
+        Layout::ALL.into_iter().find(|lies| lies.name() == name)
     }
 }
 
 impl Place {
-    fn new(info: &DeviceInfo, dtype: DType, lies: Lies, n: u64) -> Place {
+    fn new(info: &DeviceInfo, dtype: DType, lies: Layout, n: u64) -> Place {
         Place { uuid: info.uuid, driver: info.driver, dtype, lies, size: n.checked_ilog2().unwrap_or(0) }
     }
 }
@@ -132,7 +132,7 @@ pub(crate) struct Choices(Arc<[(Place, Choice)]>);
 
 impl Choices {
     /// Strategy and threads for a call, where there is a choice.
-    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Lies, n: u64) -> Option<(Strategy, u32)> {
+    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Layout, n: u64) -> Option<(Strategy, u32)> {
         let place = Place::new(device.info()?, dtype, lies, n);
         let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
         Some((choice.strategy, choice.threads))
@@ -204,7 +204,7 @@ impl Tuner {
         &mut self,
         op: String,
         info: &DeviceInfo,
-        (dtype, lies, n): (DType, Lies, usize),
+        (dtype, lies, n): (DType, Layout, usize),
         choice: Choice,
     ) -> Choice {
         let key = Key { op, place: Place::new(info, dtype, lies, n as u64) };
@@ -231,7 +231,7 @@ impl Tuner {
         };
         let operands = [Operand::View(x)];
         let default = kernel.0.with(Settings { strategy: Strategy::Auto, threads: DEFAULT_THREADS });
-        let lies = Lies::Class(default.plan(&operands, &[y])?.class);
+        let lies = Layout::Class(default.plan(&operands, &[y])?.class);
         let place = Place::new(info, default.dtype(&operands)?, lies, x.numel() as u64);
         Ok(self.choices.get(&Key { op: op_name(&kernel.def().info), place }).copied())
     }
@@ -250,7 +250,7 @@ fn op_name(info: &OpInfo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::definitions;
+    use crate::ops::{Exp, Silu};
 
     fn device(driver: (u32, u32), uuid: u8) -> DeviceInfo {
         DeviceInfo {
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn a_choice_is_for_calls_like_the_one_measured() {
-        let [silu, exp] = [&definitions::silu.info, &definitions::exp.info];
-        let (ours, aligned) = (device((13, 1), 1), Lies::Aligned);
+        let [silu, exp] = [&Silu::def().info, &Exp::def().info];
+        let (ours, aligned) = (device((13, 1), 1), Layout::Aligned);
         let mut tuner = Tuner::in_memory();
         let choice = Choice { strategy: Strategy::Direct, threads: 256, microseconds: 2.5 };
         tuner.keep(op_name(silu), &ours, (DType::BF16, aligned, 1000), choice);
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(sizes, [false, true, true, false]);
         assert!(!finds(exp, &ours, DType::BF16, aligned, 1000));
         assert!(!finds(silu, &ours, DType::F16, aligned, 1000));
-        assert!(!finds(silu, &ours, DType::BF16, Lies::Unaligned, 1000));
+        assert!(!finds(silu, &ours, DType::BF16, Layout::Unaligned, 1000));
         for other in [device((13, 0), 1), device((13, 1), 2)] {
             assert!(!finds(silu, &other, DType::BF16, aligned, 1000));
         }

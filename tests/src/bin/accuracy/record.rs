@@ -67,7 +67,7 @@ impl Row {
         time: Duration,
     ) -> Self {
         let info = subject.info();
-        let result = info.result.of(dtype);
+        let result = info.result_type(0, dtype);
         let operands = subject.operands().len();
         // With one operand, every code of a 16-bit type is tried: the promised share of correctly rounded results
         // counts these.
@@ -133,7 +133,7 @@ impl Record {
     }
 
     /// Merges the results of several runs: rows of a later run replace rows of an earlier one, in the order of the
-    /// tables of ops.
+    /// ops.
     ///
     /// # Errors
     /// A file that cannot be read, or of another device or PyTorch.
@@ -200,7 +200,7 @@ mod checks {
         let other = write("3", "another G", Vec::new());
         let merged = Record::merged(&[first.clone(), second.clone()]).unwrap().unwrap();
         let rows: Vec<_> = merged.rows.iter().map(|row| (&*row.op, &*row.dtype, row.compared)).collect();
-        // In the order of the tables of ops.
+        // In the order of the ops.
         let gradient = ("mul_backward/grad_b", "f32", 3);
         assert_eq!(rows, [("exp", "f32", 9), ("exp", "f16", 9), ("add", "f32", 7), gradient]);
         let all = Inputs::Codes { step: 1 };

@@ -40,7 +40,7 @@ mod base {
 
 #[cfg(feature = "more")]
 mod more {
-    core::arch::global_asm!("// row of double: {row}", row = const 255);
+    core::arch::global_asm!("// entry double: row={row} op=double loads=0 stores=0", row = const 255);
 
     /// Doubles each of `count` numbers, for every target the same.
     ///

@@ -7,9 +7,9 @@ use super::OpDef;
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
-use crate::kernel::power::{self, Power};
 use crate::kernel::promote::{self, Converted};
-use crate::kernel::walk::{Along, Walk, broadcast};
+use crate::kernel::rewrite::Rewritten;
+use crate::kernel::walk::{OperandStrides, Walk, broadcast};
 use crate::kernel::{KernelPlan, LaunchSettings, Operand, Rng, check, scalar};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
@@ -21,7 +21,7 @@ use crate::{Device, Number, Stream};
 /// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
 /// number; one at least is a tensor that is no condition. Operands of different types are converted to that of
 /// [`result_type`](crate::kernel::result_type) first, and integers and bool to f32 where the op is a float function
-/// ([`OpInfo::int_to_float`]): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
+/// ([`Properties::int_to_float`](pointwise_core::Properties::int_to_float)): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
 /// type. A power by the number 1, 2, 3, 0.5, -0.5 or -1 runs as a copy, products, a root or a reciprocal, as in PyTorch.
 /// `'r` is how long the tensor lives that a random op draws from, if it does.
 ///
@@ -51,7 +51,7 @@ pub struct Kernel<'r> {
 }
 
 /// Up to `N` checked operands.
-pub(super) struct Ready<'a, const N: usize> {
+pub(super) struct CheckedOperands<'a, const N: usize> {
     pub(super) dtype: DType,
     /// What they broadcast to.
     pub(super) shape: Shape,
@@ -62,10 +62,10 @@ pub(super) struct Ready<'a, const N: usize> {
     pub(super) words: ParamWords,
 }
 
-impl<const N: usize> Ready<'_, N> {
+impl<const N: usize> CheckedOperands<'_, N> {
     /// To be filled in where it lies: it is large, and a call should not copy it.
     pub(super) fn new() -> Self {
-        Ready {
+        CheckedOperands {
             dtype: DType::F32,
             shape: Shape::SCALAR,
             device: Device::cpu(),
@@ -77,7 +77,7 @@ impl<const N: usize> Ready<'_, N> {
 }
 
 /// Where results go, of a call of at most `T` tensors.
-pub(super) struct Targets<'a, const T: usize> {
+pub(super) struct Results<'a, const T: usize> {
     pub(super) pointers: [*mut u8; T],
     pub(super) views: [Option<TensorView<'a>>; T],
     shared: Shared<'a>,
@@ -94,9 +94,9 @@ pub(super) enum Shared<'a> {
     Halves { x: TensorView<'a>, y: TensorView<'a> },
 }
 
-impl<'a, const T: usize> Targets<'a, T> {
+impl<'a, const T: usize> Results<'a, T> {
     pub(super) fn new(shared: Shared<'a>) -> Self {
-        Targets { pointers: [std::ptr::null_mut(); T], views: [None; T], shared }
+        Results { pointers: [std::ptr::null_mut(); T], views: [None; T], shared }
     }
 
     /// The `k`-th result.
@@ -137,6 +137,10 @@ impl<'r> Kernel<'r> {
     pub(crate) fn with(&self, settings: Settings) -> Kernel<'r> {
         let settings = self.settings.with(settings.strategy, settings.threads);
         Kernel { settings, tuned: None, ..self.clone() }
+    }
+
+    pub(in crate::kernel) fn settings(&self) -> &LaunchSettings {
+        &self.settings
     }
 
     /// The stream that was set.
@@ -186,14 +190,14 @@ impl<'r> Kernel<'r> {
 
     fn run_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
         let mut converted = Converted::default();
-        let mut ready = Ready::<N>::new();
+        let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         let info = &self.def.info;
         let mut results = Vec::with_capacity(info.results.len());
         for k in 0..info.results.len() {
             results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), ready.shape)?);
         }
-        let mut targets = Targets::<T>::new(Shared::Nothing);
+        let mut targets = Results::<T>::new(Shared::Nothing);
         for (k, result) in results.iter_mut().enumerate() {
             targets.pointers[k] = result.as_mut_ptr()?;
         }
@@ -207,10 +211,10 @@ impl<'r> Kernel<'r> {
 
     /// The result of an op that has one.
     pub(crate) fn run_one(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
-        match (power::simpler(self, operands)?, operands) {
-            (Some(Power::Copy(kernel)), [Operand::View(x), _]) => kernel.run(*x, x.dtype()),
-            (Some(Power::Square(product)), [x, _]) => product.run_one(&[*x, *x]),
-            (Some(Power::Function(kernel)), [Operand::View(x), _]) => kernel.run(*x),
+        match (Rewritten::of(self, operands)?, operands) {
+            (Some(Rewritten::Copy(kernel)), [Operand::View(x), _]) => kernel.run(*x, x.dtype()),
+            (Some(Rewritten::OfItself(product)), [x, _]) => product.run_one(&[*x, *x]),
+            (Some(Rewritten::Unary(kernel)), [Operand::View(x), _]) => kernel.run(*x),
             _ => sized!(self.run_one_of(operands)),
         }
     }
@@ -218,11 +222,11 @@ impl<'r> Kernel<'r> {
     fn run_one_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
         self.check_count(1)?;
         let mut converted = Converted::default();
-        let mut ready = Ready::<N>::new();
+        let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         let mut y = Tensor::empty(&ready.device, self.def.info.result_type(0, ready.dtype), ready.shape)?;
         let pointer = y.as_mut_ptr()?;
-        let mut targets = Targets::<T>::new(Shared::Nothing);
+        let mut targets = Results::<T>::new(Shared::Nothing);
         targets.set(0, pointer, y.view());
         // SAFETY: a new tensor.
         unsafe { self.write(&ready, &targets) }?;
@@ -237,13 +241,13 @@ impl<'r> Kernel<'r> {
     /// result; one that shares memory with another, or with an operand but is not the same view; of a random op one that
     /// is not contiguous.
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
-        match (power::simpler(self, operands)?, operands, &mut *results) {
+        match (Rewritten::of(self, operands)?, operands, &mut *results) {
             // Into another type it would convert.
-            (Some(Power::Copy(kernel)), [Operand::View(x), _], [y]) if x.dtype() == y.dtype() => {
+            (Some(Rewritten::Copy(kernel)), [Operand::View(x), _], [y]) if x.dtype() == y.dtype() => {
                 kernel.run_into(*x, y.reborrow())
             }
-            (Some(Power::Square(product)), [x, _], [_]) => product.run_into(&[*x, *x], results),
-            (Some(Power::Function(kernel)), [Operand::View(x), _], [y]) => kernel.run_into(*x, y.reborrow()),
+            (Some(Rewritten::OfItself(product)), [x, _], [_]) => product.run_into(&[*x, *x], results),
+            (Some(Rewritten::Unary(kernel)), [Operand::View(x), _], [y]) => kernel.run_into(*x, y.reborrow()),
             _ => sized!(self.run_into_of(operands, results)),
         }
     }
@@ -254,10 +258,10 @@ impl<'r> Kernel<'r> {
         results: &mut [TensorViewMut<'_>],
     ) -> Result<()> {
         let mut converted = Converted::default();
-        let mut ready = Ready::<N>::new();
+        let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::<T>::new(Shared::Operands);
+        let mut targets = Results::<T>::new(Shared::Operands);
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
             *target = result.as_mut_ptr()?;
         }
@@ -296,10 +300,10 @@ impl<'r> Kernel<'r> {
         let view = y.as_view();
         let mut filled: [Operand<'_>; K] = operands;
         at.iter().for_each(|&at| filled[at] = Operand::View(view));
-        match power::simpler(self, &filled[..count])? {
-            Some(Power::Copy(_)) => return Ok(()),
-            Some(Power::Square(product)) => return product.run_over(y, &[0, 1], operands, count),
-            Some(Power::Function(kernel)) => return kernel.run_inplace(y),
+        match Rewritten::of(self, &filled[..count])? {
+            Some(Rewritten::Copy(_)) => return Ok(()),
+            Some(Rewritten::OfItself(product)) => return product.run_over(y, &[0, 1], operands, count),
+            Some(Rewritten::Unary(kernel)) => return kernel.run_inplace(y),
             None => {}
         }
         let operands = &filled[..count];
@@ -330,7 +334,7 @@ impl<'r> Kernel<'r> {
             }
             promote::refuse_capture(self.stream(), result, view.dtype())?;
             let made = self.run_one(operands)?;
-            return crate::kernels::to_dtype().on_maybe(self.stream()).run_into(&made, y);
+            return crate::kernels::to_dtype().on_stream(self.stream()).run_into(&made, y);
         }
         sized!(self.run_over_of(pointer, view, operands))
     }
@@ -342,9 +346,9 @@ impl<'r> Kernel<'r> {
         operands: &[Operand<'_>],
     ) -> Result<()> {
         let mut converted = Converted::default();
-        let mut ready = Ready::<N>::new();
+        let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
-        let mut targets = Targets::<T>::new(Shared::Operands);
+        let mut targets = Results::<T>::new(Shared::Operands);
         targets.set(0, pointer, view);
         // SAFETY: the result is exclusively borrowed by the caller.
         unsafe { self.write(&ready, &targets) }
@@ -353,7 +357,7 @@ impl<'r> Kernel<'r> {
     /// What operands would broadcast to, once they are converted to `dtype`.
     fn planned_shape(&self, operands: &[Operand<'_>], dtype: DType) -> Result<Shape> {
         let planned = promote::stand_in_all::<MAX_INPUTS>(&self.def.info, operands, dtype)?;
-        let mut ready = Ready::<MAX_INPUTS>::new();
+        let mut ready = CheckedOperands::<MAX_INPUTS>::new();
         self.ready(&planned[..operands.len()], &mut ready)?;
         Ok(ready.shape)
     }
@@ -377,10 +381,10 @@ impl<'r> Kernel<'r> {
             Some(dtype) => Some(promote::stand_in_all::<N>(info, operands, dtype)?),
             None => None,
         };
-        let mut ready = Ready::<N>::new();
+        let mut ready = CheckedOperands::<N>::new();
         self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         self.check_count(results.len())?;
-        let mut targets = Targets::<T>::new(Shared::Operands);
+        let mut targets = Results::<T>::new(Shared::Operands);
         for (view, result) in targets.views.iter_mut().zip(results) {
             *view = Some(*result);
         }
@@ -390,8 +394,8 @@ impl<'r> Kernel<'r> {
     /// What [`Kernel::write`] would launch on a CUDA device.
     pub(super) fn plan_for<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
-        targets: &Targets<'_, T>,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
     ) -> Result<KernelPlan> {
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
@@ -405,7 +409,7 @@ impl<'r> Kernel<'r> {
         match promote::common_type(&self.def.info, operands, self.params.of(&self.def.info)?)? {
             Some(dtype) => Ok(dtype),
             None => {
-                let mut ready = Ready::<MAX_INPUTS>::new();
+                let mut ready = CheckedOperands::<MAX_INPUTS>::new();
                 self.ready(operands, &mut ready)?;
                 Ok(ready.dtype)
             }
@@ -433,7 +437,7 @@ impl<'r> Kernel<'r> {
         &self,
         operands: &[Operand<'a>],
         converted: &'a mut Converted<N>,
-        ready: &mut Ready<'a, N>,
+        ready: &mut CheckedOperands<'a, N>,
     ) -> Result<()> {
         self.check_operands(operands)?;
         let info = &self.def.info;
@@ -448,7 +452,11 @@ impl<'r> Kernel<'r> {
 
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
     /// be broadcast together, those of channels along dimension 1.
-    pub(super) fn ready<'a, const N: usize>(&self, operands: &[Operand<'a>], ready: &mut Ready<'a, N>) -> Result<()> {
+    pub(super) fn ready<'a, const N: usize>(
+        &self,
+        operands: &[Operand<'a>],
+        ready: &mut CheckedOperands<'a, N>,
+    ) -> Result<()> {
         let info = &self.def.info;
         self.check_operands(operands)?;
         let (leader, first) = leader(info, operands)?;
@@ -497,8 +505,8 @@ impl<'r> Kernel<'r> {
     /// device, and they share memory as they may.
     fn check_results<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
-        targets: &Targets<'_, T>,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
         self.check_count(targets.views.iter().flatten().count())?;
@@ -530,7 +538,11 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
-    fn check_rng<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_, T>) -> Result<()> {
+    fn check_rng<const N: usize, const T: usize>(
+        &self,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
+    ) -> Result<()> {
         let info = &self.def.info;
         if !info.is_random {
             return Ok(());
@@ -545,8 +557,8 @@ impl<'r> Kernel<'r> {
     /// elements, and may be written through.
     pub(super) unsafe fn write<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
-        targets: &Targets<'_, T>,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
     ) -> Result<()> {
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
@@ -578,7 +590,11 @@ impl<'r> Kernel<'r> {
     }
 
     /// The loop of a call: over the results, then the operands.
-    fn walk<const N: usize, const T: usize>(&self, ready: &Ready<'_, N>, targets: &Targets<'_, T>) -> Walk<T> {
+    fn walk<const N: usize, const T: usize>(
+        &self,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
+    ) -> Walk<T> {
         let results = self.def.info.results.len();
         // The usual call, for which nothing need be sorted or merged.
         let mut views = targets.views.iter().chain(&ready.views).flatten();
@@ -590,11 +606,11 @@ impl<'r> Kernel<'r> {
             return Walk::contiguous(&ready.shape, steps);
         }
         let of = |view: &Option<TensorView<'_>>| {
-            view.map_or(Along::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))
+            view.map_or(OperandStrides::default(), |view| broadcast(view.shape(), view.strides(), &ready.shape))
         };
-        let along: [Along; T] = std::array::from_fn(|k| match k.checked_sub(results) {
+        let along: [OperandStrides; T] = std::array::from_fn(|k| match k.checked_sub(results) {
             None => of(&targets.views[k]),
-            Some(operand) => ready.views.get(operand).map_or(Along::default(), of),
+            Some(operand) => ready.views.get(operand).map_or(OperandStrides::default(), of),
         });
         Walk::new(&ready.shape, &along)
     }
@@ -669,7 +685,7 @@ fn output(info: &OpInfo, k: usize) -> String {
 /// Checks tensors whose halves are operands and results.
 fn check_halves<const N: usize>(
     info: &OpInfo,
-    ready: &Ready<'_, N>,
+    ready: &CheckedOperands<'_, N>,
     (x, y): (&TensorView<'_>, &TensorView<'_>),
 ) -> Result<()> {
     let what = || format!("the output y of {}", info.name);

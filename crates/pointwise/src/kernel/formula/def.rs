@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{DType, Element, Kind, OpInfo, Terms, row};
+use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
@@ -12,6 +12,7 @@ use crate::cpu::{FormulaFn, op};
 use crate::embed::Kernels;
 use crate::error::Result;
 use crate::kernel::params::{self, Params};
+use crate::kernel::rewrite::RewriteFn;
 use crate::kernel::{
     BinaryKernel, Class, Entry, GatedKernel, KernelPlan, Lookup, Strategy, TernaryKernel, UnaryKernel, bits_of, check,
     lookup,
@@ -126,6 +127,7 @@ pub struct OpDef {
     oracle: Option<OracleFn>,
     stepped: Option<OracleFn>,
     terms: Option<TermsFn>,
+    rewrite: Option<RewriteFn>,
 }
 
 /// What a definition says of its op.
@@ -166,7 +168,20 @@ impl OpDef {
             row::check_data(&info, types[k].source, types[k].row);
             k += 1;
         }
-        OpDef { facts: Facts { info, backward }, types, oracle, stepped, terms }
+        OpDef { facts: Facts { info, backward }, types, oracle, stepped, terms, rewrite: None }
+    }
+
+    /// With a function that finds something simpler for some calls.
+    #[must_use]
+    pub const fn rewriting(mut self, rewrite: RewriteFn) -> OpDef {
+        self.rewrite = Some(rewrite);
+        self
+    }
+
+    /// The function that finds something simpler for some calls.
+    #[inline]
+    pub(in crate::kernel) fn rewrite(&self) -> Option<RewriteFn> {
+        self.rewrite
     }
 
     /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
@@ -245,7 +260,7 @@ impl OpDef {
 
     fn typed(&self, dtype: DType) -> Result<&Typed> {
         // Where elements are but moved, there are loops and kernels for each width.
-        let carrier = if self.info.kind == Kind::Select { bits_of(dtype) } else { dtype };
+        let carrier = if self.info.properties.moves { bits_of(dtype) } else { dtype };
         let found = self.types.iter().find(|typed| typed.dtype == carrier);
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }

@@ -88,7 +88,18 @@ pub fn results<const R: usize>(kernel: &Kernel<'_>, operands: &[Operand<'_>]) ->
 #[derive(Debug)]
 pub struct Declared {
     def: Definition,
-    package: &'static str,
+    place: Place,
+}
+
+/// The place of an op in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The package's name.
+    pub package: &'static str,
+    /// The module's path.
+    pub module: &'static str,
+    /// The line in the module's file.
+    pub line: u32,
 }
 
 #[derive(Debug)]
@@ -98,23 +109,34 @@ enum Definition {
 }
 
 impl Declared {
-    /// An op of a package.
-    pub const fn new(def: &'static OpDef, package: &'static str) -> Declared {
-        Declared { def: Definition::Op(def), package }
+    /// Returns an op.
+    pub const fn new(def: &'static OpDef, place: Place) -> Declared {
+        Declared { def: Definition::Op(def), place }
     }
 
-    /// An op of a package that has no operands.
-    pub const fn generator(def: &'static GeneratorDef, package: &'static str) -> Declared {
-        Declared { def: Definition::Generator(def), package }
+    /// Returns an op that has no operands.
+    pub const fn generator(def: &'static GeneratorDef, place: Place) -> Declared {
+        Declared { def: Definition::Generator(def), place }
     }
 }
 
-/// What was declared in a package.
-fn of_package(package: &str) -> impl Iterator<Item = &'static Definition> {
-    inventory::iter::<Declared>
-        .into_iter()
-        .filter(move |declared| declared.package == package)
-        .map(|declared| &declared.def)
+/// Returns the ops of a package. The family is a package of its own, whatever the program's tests are called.
+fn of_package(package: Option<&str>) -> impl Iterator<Item = &'static Declared> {
+    inventory::iter::<Declared>.into_iter().filter(move |declared| {
+        let is_of_family = matches!(declared.def, Definition::Op(def) if def.info.properties.of_family);
+        package.map_or(is_of_family, |package| !is_of_family && declared.place.package == package)
+    })
+}
+
+/// Returns the ops of a package that have operands, or those of the family, in the order of the source.
+pub(crate) fn in_order(package: Option<&str>) -> Vec<(Place, &'static OpDef)> {
+    let ops = of_package(package).filter_map(|declared| match declared.def {
+        Definition::Op(def) => Some((declared.place, def)),
+        Definition::Generator(_) => None,
+    });
+    let mut ops: Vec<_> = ops.collect();
+    ops.sort_by_key(|(place, _)| *place);
+    ops
 }
 
 inventory::collect!(Declared);
@@ -122,19 +144,15 @@ inventory::collect!(Declared);
 /// The ops that `#[op]` made in a package which is linked into the program, sorted by name: those of the package at hand
 /// are `declared_ops(env!("CARGO_PKG_NAME"))`. [`declared_generators`] has those without operands.
 pub fn declared_ops(package: &str) -> Vec<&'static OpDef> {
-    let ops = of_package(package).filter_map(|def| match def {
-        Definition::Op(def) => Some(*def),
-        Definition::Generator(_) => None,
-    });
-    let mut ops: Vec<&'static OpDef> = ops.collect();
+    let mut ops: Vec<&'static OpDef> = in_order(Some(package)).into_iter().map(|(_, def)| def).collect();
     ops.sort_by_key(|def| def.info.name);
     ops
 }
 
 /// As [`declared_ops`], the ops that have no operands: their elements are made of their indices.
 pub fn declared_generators(package: &str) -> Vec<&'static GeneratorDef> {
-    let ops = of_package(package).filter_map(|def| match def {
-        Definition::Generator(def) => Some(*def),
+    let ops = of_package(Some(package)).filter_map(|declared| match declared.def {
+        Definition::Generator(def) => Some(def),
         Definition::Op(_) => None,
     });
     let mut ops: Vec<&'static GeneratorDef> = ops.collect();

@@ -1,6 +1,6 @@
 //! The kernel object of a gated op's gradients, in the halves of one tensor.
 
-use super::call::{Kernel, Ready, Shared, Targets};
+use super::call::{CheckedOperands, Kernel, Results, Shared};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::binary::halves;
 use crate::kernel::{KernelPlan, Operand, check};
@@ -35,7 +35,7 @@ impl GatedGradientsKernel {
     /// results than two, or of two of different types, and those of [`Kernel::run`].
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
         let x = x.into();
-        let mut ready = Ready::new();
+        let mut ready = CheckedOperands::new();
         self.ready(grad.into(), &x, &mut ready)?;
         let dtype = self.0.def.info.result_type(0, ready.dtype);
         let mut y = Tensor::empty(x.device(), dtype, *x.shape())?;
@@ -56,7 +56,7 @@ impl GatedGradientsKernel {
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
         let (x, mut y) = (x.into(), y.into());
-        let mut ready = Ready::new();
+        let mut ready = CheckedOperands::new();
         self.ready(grad.into(), &x, &mut ready)?;
         let pointer = y.as_mut_ptr()?;
         // SAFETY: `y` is exclusively borrowed.
@@ -74,12 +74,17 @@ impl GatedGradientsKernel {
         y: impl Into<TensorView<'a>>,
     ) -> Result<KernelPlan> {
         let x = x.into();
-        let mut ready = Ready::new();
+        let mut ready = CheckedOperands::new();
         self.ready(grad.into(), &x, &mut ready)?;
         self.0.plan_for(&ready, &self.targets(&x, std::ptr::null_mut(), y.into())?)
     }
 
-    fn ready<'a>(&self, grad: Operand<'a>, x: &TensorView<'a>, ready: &mut Ready<'a, OPERANDS>) -> Result<()> {
+    fn ready<'a>(
+        &self,
+        grad: Operand<'a>,
+        x: &TensorView<'a>,
+        ready: &mut CheckedOperands<'a, OPERANDS>,
+    ) -> Result<()> {
         let info = &self.0.def.info;
         // Any op may be asked to run so. There are two halves to write to.
         if info.operands.len() != OPERANDS {
@@ -108,9 +113,9 @@ impl GatedGradientsKernel {
     }
 
     /// The halves of `y`'s last dimension as results; `pointer` is its first element.
-    fn targets<'a>(&self, x: &TensorView<'a>, pointer: *mut u8, y: TensorView<'a>) -> Result<Targets<'a, TENSORS>> {
+    fn targets<'a>(&self, x: &TensorView<'a>, pointer: *mut u8, y: TensorView<'a>) -> Result<Results<'a, TENSORS>> {
         let [front, back] = halves(&self.0.def.info, &y)?;
-        let mut targets = Targets::new(Shared::Halves { x: *x, y });
+        let mut targets = Results::new(Shared::Halves { x: *x, y });
         targets.set(0, pointer, front);
         targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
         Ok(targets)

@@ -4,22 +4,22 @@ use pointwise_core::formula::{goes_across, lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::row;
 
-use super::call::{Kernel, Ready, Targets};
+use super::call::{CheckedOperands, Kernel, Results};
 use super::def::Table;
 use crate::cuda::Context;
 use crate::error::Result;
-use crate::kernel::choice::{Arguments, Choice, Looked, Queue, Tensors, numbers};
+use crate::kernel::choice::{Arguments, Choice, Launcher, TableKind, Tensors, numbers};
 use crate::kernel::walk::{Class, Walk};
 use crate::kernel::{KernelPlan, Strategy, cache_room, lookup};
-use crate::tuner::Lies;
+use crate::tuner::Layout;
 
 impl Kernel<'_> {
     /// What a launch over `walk` would be.
     pub(super) fn plan_of<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
+        ready: &CheckedOperands<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_, T>,
+        targets: &Results<'_, T>,
     ) -> KernelPlan {
         let (choice, threads) = self.choose_tuned(ready, walk, targets);
         choice.plan(walk.dims().len(), threads, ready.shape.numel() as u64)
@@ -29,14 +29,14 @@ impl Kernel<'_> {
     /// set.
     fn choose_tuned<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
+        ready: &CheckedOperands<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_, T>,
+        targets: &Results<'_, T>,
     ) -> (Choice<T>, u32) {
         // A table is filled by as many threads as its kernel is made for.
         let threads_of = |choice: &Choice<T>, threads| match choice.looked {
-            Some(Looked::Codes) => CODES_THREADS,
-            Some(Looked::Pairs) => PAIRS_THREADS,
+            Some(TableKind::Codes) => CODES_THREADS,
+            Some(TableKind::Pairs) => PAIRS_THREADS,
             None => threads,
         };
         let choice = self.choose(ready, walk, targets, self.settings.strategy);
@@ -44,7 +44,7 @@ impl Kernel<'_> {
         let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
             return (choice, threads);
         };
-        let lies = Lies::Class(choice.class);
+        let lies = Layout::Class(choice.class);
         match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
             None => (choice, threads),
             Some((strategy, threads)) => {
@@ -57,9 +57,9 @@ impl Kernel<'_> {
     /// The kernel for a walk by a strategy.
     fn choose<const N: usize, const T: usize>(
         &self,
-        ready: &Ready<'_, N>,
+        ready: &CheckedOperands<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_, T>,
+        targets: &Results<'_, T>,
         strategy: Strategy,
     ) -> Choice<T> {
         let (info, dtype) = (&self.def.info, ready.dtype);
@@ -86,8 +86,10 @@ impl Kernel<'_> {
             _ => false,
         };
         let looked = match self.def.table(dtype) {
-            Table::Codes(_) if is_wanted(Some(lookup::CODES_PAY_FROM)) => Some(Looked::Codes),
-            Table::Pairs(_) if tensors.numbers == 0 && is_wanted(lookup::pays_from(info, dtype)) => Some(Looked::Pairs),
+            Table::Codes(_) if is_wanted(Some(lookup::CODES_PAY_FROM)) => Some(TableKind::Codes),
+            Table::Pairs(_) if tensors.numbers == 0 && is_wanted(lookup::pays_from(info, dtype)) => {
+                Some(TableKind::Pairs)
+            }
             _ => None,
         };
         // The kernels of tables have vectors, too.
@@ -95,8 +97,8 @@ impl Kernel<'_> {
         let lanes = lanes(dtype.size(), results + info.operands.len());
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
         choice.looked = looked.filter(|looked| match looked {
-            Looked::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,
-            Looked::Pairs => lookup::entry(choice.class).is_some(),
+            TableKind::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,
+            TableKind::Pairs => lookup::entry(choice.class).is_some(),
         });
         if strategy == Strategy::Table && choice.looked.is_none() {
             choice.replaced = choice.replaced.or(Some(match looked {
@@ -115,26 +117,26 @@ impl Kernel<'_> {
     pub(super) unsafe fn launch<const N: usize, const T: usize>(
         &self,
         context: &'static Context,
-        ready: &Ready<'_, N>,
+        ready: &CheckedOperands<'_, N>,
         walk: &Walk<T>,
-        targets: &Targets<'_, T>,
+        targets: &Results<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
         let (mut choice, mut threads) = self.choose_tuned(ready, walk, targets);
         let pairs = match (choice.looked, self.def.table(ready.dtype)) {
-            (Some(Looked::Pairs), Table::Pairs(lookup)) => {
+            (Some(TableKind::Pairs), Table::Pairs(lookup)) => {
                 lookup.address(context, self.stream(), (self.def, ready.dtype))?
             }
             _ => None,
         };
-        if choice.looked == Some(Looked::Pairs) && pairs.is_none() {
+        if choice.looked == Some(TableKind::Pairs) && pairs.is_none() {
             (choice, threads) = (self.choose(ready, walk, targets, Strategy::RegisterCopy), self.settings.threads);
         }
         let entry = self.def.kernel_of(ready.dtype, choice.class, choice.looked.is_some())?;
         let function = entry.function(context)?;
         let rng = self.rng.view().filter(|_| info.is_random);
         let (views, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
-        let queue = Queue { context, function, held: self.settings.hold(context, views, results)?, threads };
+        let queue = Launcher { context, function, held: self.settings.hold(context, views, results)?, threads };
         let operands = info.operands.len();
         let given = ready.given.map(Option::unwrap_or_default);
         let numbers_and_parameters = [&given[..operands], &ready.words[..row::param_words(info)]];

@@ -8,7 +8,8 @@ mod launch;
 
 pub use call::Kernel;
 pub use def::{Facts, OpDef, Oracle, OracleFn, TermsFn, Typed};
-pub use expansion::{Declared, declared_generators, declared_ops, oracle, reference, results};
+pub(crate) use expansion::in_order;
+pub use expansion::{Declared, Place, declared_generators, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
 
 /// The gradients of an op of several operands, with parameters and launch settings.

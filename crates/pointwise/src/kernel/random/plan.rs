@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kernel::grid::grid;
 use crate::kernel::{Plan, Strategy, Variant};
 use crate::tensor::TensorView;
-use crate::tuner::Lies;
+use crate::tuner::Layout;
 
 /// Bytes of a vector.
 const VECTOR: usize = 16;
@@ -45,7 +45,7 @@ impl DropoutKernel {
         let head = head(x, (y, mask), lanes);
         let (mut strategy, mut threads) = (self.settings.strategy, self.settings.threads);
         if let (Strategy::Auto, Some(tuned), None) = (strategy, &self.tuned, mask)
-            && let Some(choice) = tuned.find(x.device(), x.dtype(), Lies::aligned(head.is_ok()), n)
+            && let Some(choice) = tuned.find(x.device(), x.dtype(), Layout::aligned(head.is_ok()), n)
         {
             (strategy, threads) = choice;
         }

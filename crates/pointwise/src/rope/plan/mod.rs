@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn every_entry_is_embedded() {
         let kernels = crate::family::embedded();
-        for symbol in pointwise_core::rope::SYMBOLS {
+        for symbol in SYMBOLS {
             assert!(kernels.is_empty() || kernels.is_bound(symbol, pointwise_core::row::of_symbol(symbol)), "{symbol}");
         }
     }

@@ -1,11 +1,7 @@
 //! Every differentiable op of the family: its formula, and its hand-written gradients.
 
-use pointwise_core::OpData;
-use pointwise_core::family::{
-    backward, binary, channel, channel_gradients, gated, gated_gradients, gradients, powers, ternary, unary,
-};
-use pointwise_core::op::TableOp;
-use pointwise_core::{BinaryOp, Coarse, Dual, OpInfo, Real, Stepped, TernaryOp, UnaryOp};
+use pointwise::ops;
+use pointwise_core::{Coarse, Dual, OpInfo, Real, Stepped};
 
 /// Up to three operands or gradients.
 pub(crate) type Three<T> = [T; 3];
@@ -25,8 +21,8 @@ pub(crate) struct Way {
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
     pub(crate) operands: usize,
-    /// The row of its gradients.
-    pub(crate) row: OpInfo,
+    /// The data of its gradients.
+    pub(crate) info: OpInfo,
     /// The op itself.
     pub(crate) value: fn(Three<f64>) -> f64,
     /// The op with operands that have no tangents.
@@ -46,7 +42,7 @@ fn padded<T: Real, const N: usize>(gradients: [T; N]) -> Three<T> {
 }
 
 macro_rules! rules {
-    ($($name:ident, $row:ty, $trait:ident::apply($op:expr; $($x:ident),+), |$grad:ident| $hand:expr;)*) => {
+    ($($name:ident, $backward:ident, $op:ident($($x:ident),+ $(; $($p:expr),+)?), |$grad:ident| $hand:expr;)*) => {
         mod by_hand {
             use super::*;
             $(#[allow(unused_variables)]
@@ -61,7 +57,7 @@ macro_rules! rules {
                 let mut k = 0;
                 $(let $x = Dual::<T, 3>::variable(x[k], k, grad); k += 1;)+
                 assert!(k <= 3);
-                let y = $trait::apply($op, $($x),+);
+                let y = ops::$op::formula($($x),+ $($(, c($p))+)?);
                 [y.gradient(0), y.gradient(1), y.gradient(2)]
             })*
         }
@@ -69,7 +65,7 @@ macro_rules! rules {
         mod value {
             use super::*;
             $(pub(super) fn $name<T: Real>([$($x),+, ..]: Three<T>) -> T {
-                $trait::apply($op, $($x),+)
+                ops::$op::formula($($x),+ $($(, c($p))+)?)
             })*
         }
 
@@ -85,7 +81,7 @@ macro_rules! rules {
             vec![$(Rule {
                 name: stringify!($name),
                 operands: [$(stringify!($x)),+].len(),
-                row: <$row>::INFO,
+                info: ops::$backward::def().info,
                 value: value::$name,
                 constant: constant::$name,
                 by_hand: rules!(@way by_hand::$name),
@@ -98,118 +94,113 @@ macro_rules! rules {
 }
 
 rules! {
-    exp, backward::ExpBackward, UnaryOp::apply(unary::Exp; x), |grad| [grad * x.exp()];
-    log, backward::LogBackward, UnaryOp::apply(unary::Log; x), |grad| [grad / x];
-    sqrt, backward::SqrtBackward, UnaryOp::apply(unary::Sqrt; x), |grad| [grad.over_twice_sqrt(x)];
-    rsqrt, backward::RsqrtBackward, UnaryOp::apply(unary::Rsqrt; x), |grad| {
+    exp, ExpBackward, Exp(x), |grad| [grad * x.exp()];
+    log, LogBackward, Log(x), |grad| [grad / x];
+    sqrt, SqrtBackward, Sqrt(x), |grad| [grad.over_twice_sqrt(x)];
+    rsqrt, RsqrtBackward, Rsqrt(x), |grad| {
         let y = x.rsqrt();
         [grad * c(-0.5) * y * y * y]
     };
-    abs, backward::AbsBackward, UnaryOp::apply(unary::Abs; x), |grad| {
+    abs, AbsBackward, Abs(x), |grad| {
         [grad * if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }]
     };
-    neg, backward::NegBackward, UnaryOp::apply(unary::Neg; x), |grad| [-grad];
-    reciprocal, backward::ReciprocalBackward, UnaryOp::apply(unary::Reciprocal; x), |grad| {
+    neg, NegBackward, Neg(x), |grad| [-grad];
+    reciprocal, ReciprocalBackward, Reciprocal(x), |grad| {
         let y = T::ONE / x;
         [-grad * y * y]
     };
-    sign, backward::SignBackward, UnaryOp::apply(unary::Sign; x), |grad| [T::ZERO];
-    sin, backward::SinBackward, UnaryOp::apply(unary::Sin; x), |grad| [grad * x.cos()];
-    cos, backward::CosBackward, UnaryOp::apply(unary::Cos; x), |grad| [grad * -x.sin()];
-    floor, backward::FloorBackward, UnaryOp::apply(unary::Floor; x), |grad| [T::ZERO];
-    ceil, backward::CeilBackward, UnaryOp::apply(unary::Ceil; x), |grad| [T::ZERO];
-    round, backward::RoundBackward, UnaryOp::apply(unary::Round; x), |grad| [T::ZERO];
-    round_decimals, backward::RoundDecimalsBackward,
-        UnaryOp::apply(unary::RoundDecimals { decimals: c(1.0) }; x), |grad| [T::ZERO];
-    trunc, backward::TruncBackward, UnaryOp::apply(unary::Trunc; x), |grad| [T::ZERO];
-    erf, backward::ErfBackward, UnaryOp::apply(unary::Erf; x), |grad| {
+    sign, SignBackward, Sign(x), |grad| [T::ZERO];
+    sin, SinBackward, Sin(x), |grad| [grad * x.cos()];
+    cos, CosBackward, Cos(x), |grad| [grad * -x.sin()];
+    floor, FloorBackward, Floor(x), |grad| [T::ZERO];
+    ceil, CeilBackward, Ceil(x), |grad| [T::ZERO];
+    round, RoundBackward, Round(x), |grad| [T::ZERO];
+    round_decimals, RoundDecimalsBackward, RoundDecimals(x; 1.0), |grad| [T::ZERO];
+    trunc, TruncBackward, Trunc(x), |grad| [T::ZERO];
+    erf, ErfBackward, Erf(x), |grad| {
         [grad * (exp_neg_square(x) * c(std::f64::consts::FRAC_2_SQRT_PI))]
     };
-    log1p, backward::Log1pBackward, UnaryOp::apply(unary::Log1p; x), |grad| [grad / (x + T::ONE)];
-    expm1, backward::Expm1Backward, UnaryOp::apply(unary::Expm1; x), |grad| [grad * x.exp()];
-    relu, backward::ReluBackward, UnaryOp::apply(unary::Relu; x), |grad| {
+    log1p, Log1pBackward, Log1p(x), |grad| [grad / (x + T::ONE)];
+    expm1, Expm1Backward, Expm1(x), |grad| [grad * x.exp()];
+    relu, ReluBackward, Relu(x), |grad| {
         [if x <= T::ZERO { T::ZERO } else { grad }]
     };
-    gelu, backward::GeluBackward, UnaryOp::apply(unary::Gelu; x), |grad| [grad * gelu_forms(x).1];
-    gelu_tanh, backward::GeluTanhBackward, UnaryOp::apply(unary::GeluTanh; x), |grad| [grad * gelu_tanh_forms(x).1];
-    silu, backward::SiluBackward, UnaryOp::apply(unary::Silu; x), |grad| [grad * silu_forms(x).1];
-    sigmoid, backward::SigmoidBackward, UnaryOp::apply(unary::Sigmoid; x), |grad| {
+    gelu, GeluBackward, Gelu(x), |grad| [grad * gelu_forms(x).1];
+    gelu_tanh, GeluTanhBackward, GeluTanh(x), |grad| [grad * gelu_tanh_forms(x).1];
+    silu, SiluBackward, Silu(x), |grad| [grad * silu_forms(x).1];
+    sigmoid, SigmoidBackward, Sigmoid(x), |grad| {
         let s = (-x.abs()).sigmoid();
         [grad * (s * (T::ONE - s))]
     };
-    tanh, backward::TanhBackward, UnaryOp::apply(unary::Tanh; x), |grad| {
+    tanh, TanhBackward, Tanh(x), |grad| {
         let s = (x.abs() * c(-2.0)).sigmoid();
         [grad * (c::<T>(4.0) * s * (T::ONE - s))]
     };
-    leaky_relu, backward::LeakyReluBackward<f32>,
-        UnaryOp::apply(unary::LeakyRelu { negative_slope: c(0.01) }; x), |grad| {
+    leaky_relu, LeakyReluBackward, LeakyRelu(x; 0.01), |grad| {
             [if x > T::ZERO { grad } else { grad * c(0.01) }]
         };
-    elu, backward::EluBackward<f32>, UnaryOp::apply(unary::Elu { alpha: c(1.5) }; x), |grad| {
+    elu, EluBackward, Elu(x; 1.5), |grad| {
         let below = (grad * c(1.5)).times_exp(x);
         [if x <= T::ZERO { below } else { grad }]
     };
-    selu, backward::SeluBackward, UnaryOp::apply(unary::Selu; x), |grad| {
+    selu, SeluBackward, Selu(x), |grad| {
         let (a, s) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
         let below = (grad * c(a * s)).times_exp(x);
         [if x <= T::ZERO { below } else { grad * c(s) }]
     };
-    hardswish, backward::HardswishBackward, UnaryOp::apply(unary::Hardswish; x), |grad| {
+    hardswish, HardswishBackward, Hardswish(x), |grad| {
         let three = c(3.0);
         let inside = grad * (x / three + c(0.5));
         [if x <= -three { T::ZERO } else if x < three { inside } else { grad }]
     };
-    hardsigmoid, backward::HardsigmoidBackward, UnaryOp::apply(unary::Hardsigmoid; x), |grad| {
+    hardsigmoid, HardsigmoidBackward, Hardsigmoid(x), |grad| {
         let three: T = c(3.0);
         [if (x > -three) & (x < three) { grad * c(1.0 / 6.0) } else { T::ZERO }]
     };
-    hardtanh, backward::HardtanhBackward<f32>,
-        UnaryOp::apply(unary::Hardtanh { min_val: c(-1.0), max_val: c(1.0) }; x), |grad| {
+    hardtanh, HardtanhBackward, Hardtanh(x; -1.0, 1.0), |grad| {
             [if (x <= c(-1.0)) | (x >= c(1.0)) { T::ZERO } else { grad }]
         };
-    softplus, backward::SoftplusBackward<f32>,
-        UnaryOp::apply(unary::Softplus { beta: c(1.0), threshold: c(20.0) }; x), |grad| {
+    softplus, SoftplusBackward, Softplus(x; 1.0, 20.0), |grad| {
             [x.if_above(c(20.0), grad, grad.times_sigmoid(x))]
         };
-    mish, backward::MishBackward, UnaryOp::apply(unary::Mish; x), |grad| [grad * x.mish_derivative()];
-    nan_to_num, backward::NanToNumBackward,
-        UnaryOp::apply(unary::NanToNum { nan: c(0.0), posinf: c(1.0), neginf: c(-1.0) }; x), |grad| {
+    mish, MishBackward, Mish(x), |grad| [grad * x.mish_derivative()];
+    nan_to_num, NanToNumBackward, NanToNum(x; 0.0, 1.0, -1.0), |grad| {
             [grad * if x.is_nan() | x.is_infinite() { T::ZERO } else { T::ONE }]
         };
-    clamp, backward::ClampBackward<f32>, UnaryOp::apply(unary::Clamp { min: c(-1.5), max: c(2.0) }; x), |grad| {
+    clamp, ClampBackward, Clamp(x; -1.5, 2.0), |grad| {
         [if (x >= c(-1.5)) & (x <= c(2.0)) { grad } else { T::ZERO }]
     };
-    add, gradients::AddBackward<f32>, BinaryOp::apply(binary::Add { alpha: c(1.25) }; a, b), |grad| {
+    add, AddBackward, Add(a, b; 1.25), |grad| {
         [grad, grad * c(1.25)]
     };
-    sub, gradients::SubBackward<f32>, BinaryOp::apply(binary::Sub { alpha: c(1.25) }; a, b), |grad| {
+    sub, SubBackward, Sub(a, b; 1.25), |grad| {
         [grad, -grad * c(1.25)]
     };
-    mul, gradients::MulBackward, BinaryOp::apply(binary::Mul; a, b), |grad| [grad * b, grad * a];
-    div, gradients::DivBackward, BinaryOp::apply(binary::Div; a, b), |grad| [grad / b, -grad * (a / b / b)];
-    div_trunc, gradients::DivTruncBackward, BinaryOp::apply(binary::DivTrunc; a, b), |grad| [T::ZERO, T::ZERO];
-    floor_divide, gradients::FloorDivideBackward, BinaryOp::apply(binary::FloorDivide; a, b), |grad| {
+    mul, MulBackward, Mul(a, b), |grad| [grad * b, grad * a];
+    div, DivBackward, Div(a, b), |grad| [grad / b, -grad * (a / b / b)];
+    div_trunc, DivTruncBackward, DivTrunc(a, b), |grad| [T::ZERO, T::ZERO];
+    floor_divide, FloorDivideBackward, FloorDivide(a, b), |grad| {
         [T::ZERO, T::ZERO]
     };
-    remainder, gradients::RemainderBackward, BinaryOp::apply(binary::Remainder; a, b), |grad| {
+    remainder, RemainderBackward, Remainder(a, b), |grad| {
         [grad, -grad * a.floor_divide(b)]
     };
-    pow, gradients::PowBackward, BinaryOp::apply(binary::Pow; a, b), |grad| {
+    pow, PowBackward, Pow(a, b), |grad| {
         let (base, exponent) = a.pow_gradients(b);
         [if b == T::ZERO { T::ZERO } else { grad * base }, grad * exponent]
     };
-    maximum, gradients::MaximumBackward, BinaryOp::apply(binary::Maximum; a, b), |grad| {
+    maximum, MaximumBackward, Maximum(a, b), |grad| {
         let share = if a == b { grad * c(0.5) } else { grad };
         [if a < b { T::ZERO } else { share }, if a > b { T::ZERO } else { share }]
     };
-    minimum, gradients::MinimumBackward, BinaryOp::apply(binary::Minimum; a, b), |grad| {
+    minimum, MinimumBackward, Minimum(a, b), |grad| {
         let share = if a == b { grad * c(0.5) } else { grad };
         [if a > b { T::ZERO } else { share }, if a < b { T::ZERO } else { share }]
     };
-    lerp, gradients::LerpBackward, TernaryOp::apply(ternary::Lerp; a, b, weight), |grad| {
+    lerp, LerpBackward, Lerp(a, b, weight), |grad| {
         [grad * (T::ONE - weight), grad * weight, grad * (b - a)]
     };
-    clamp_tensor, gradients::ClampTensorBackward, TernaryOp::apply(ternary::ClampTensor; x, min, max), |grad| {
+    clamp_tensor, ClampTensorBackward, ClampTensor(x, min, max), |grad| {
         let below = (x < min) & (min < max);
         let above = (x > max) | (max < min);
         [
@@ -218,28 +209,21 @@ rules! {
             if above { grad } else { T::ZERO },
         ]
     };
-    prelu, channel_gradients::PreluBackward, BinaryOp::apply(channel::Prelu; x, weight), |grad| {
+    prelu, PreluBackward, Prelu(x, weight), |grad| {
         if x > T::ZERO { [grad, T::ZERO] } else { [weight * grad, x * grad] }
     };
-    silu_and_mul, gated_gradients::SiluAndMulBackward, BinaryOp::apply(gated::SiluAndMul; gate, value), |grad| {
+    silu_and_mul, SiluAndMulBackward, SiluAndMul(gate, value), |grad| {
         let (activation, slope) = silu_forms(gate);
         [grad * value * slope, grad * activation]
     };
-    gelu_and_mul, gated_gradients::GeluAndMulBackward, BinaryOp::apply(gated::GeluAndMul; gate, value), |grad| {
+    gelu_and_mul, GeluAndMulBackward, GeluAndMul(gate, value), |grad| {
         let (activation, slope) = gelu_forms(gate);
         [grad * value * slope, grad * activation]
     };
-    gelu_tanh_and_mul, gated_gradients::GeluTanhAndMulBackward,
-        BinaryOp::apply(gated::GeluTanhAndMul; gate, value), |grad| {
+    gelu_tanh_and_mul, GeluTanhAndMulBackward, GeluTanhAndMul(gate, value), |grad| {
             let (activation, slope) = gelu_tanh_forms(gate);
             [grad * value * slope, grad * activation]
         };
-}
-
-/// `x^3`, whose gradient has no row of its own.
-pub(crate) fn cube(x: f64) -> [f64; 2] {
-    let y = UnaryOp::apply(powers::Cube, Dual::<f64, 1>::variable(x, 0, 1.0));
-    [y.value(), y.gradient(0)]
 }
 
 fn sigmoids<T: Real>(x: T) -> (T, T) {

@@ -33,6 +33,8 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
         let lanes = quote!({ 16 / ::core::mem::size_of::<#widest>() });
         let of_class = |class: &str| {
             let symbol = symbol(from, to, class);
+            let [loads, stores] = [from.size() >= to.size(), to.size() >= from.size()].map(|is| is && class == "flat");
+            let vectors = quote!([#loads, #stores]);
             let (places, steps, call) = if class == "flat" {
                 (
                     quote!(n: u64, head: u32,),
@@ -50,6 +52,8 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                 root,
                 abi: given,
                 symbol: &symbol,
+                op: "to_dtype",
+                vectors,
                 is_fp8: from.is_fp8() || to.is_fp8(),
                 word: quote!(#core::row::of_symbol(#symbol)),
                 parameters: quote!(y: *mut #b, x: *const #a, #places mode: u32, #steps),

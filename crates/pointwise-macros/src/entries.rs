@@ -1,4 +1,4 @@
-//! What kernels and definitions are made of, whether by an attribute or by a row of a table.
+//! The entries and the definition of an op.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -16,17 +16,17 @@ const TABLE: &str = "table";
 const GROUPED_TENSORS: usize = 4;
 
 /// An op, as its kernels and its definition are made of it.
-pub(crate) struct Made {
+pub(crate) struct Entries {
     /// The crate in whose `__private` the expansion finds what it names.
     pub(crate) root: TokenStream,
-    /// What the names of its kernels begin with.
+    /// The op that its kernels belong to: of gradients, the op whose gradients they are.
+    pub(crate) op: String,
+    /// The beginning of its kernels' names.
     pub(crate) symbol: String,
     /// Its struct.
     pub(crate) type_name: Ident,
     /// Whether the struct is generic over the compute type.
     pub(crate) is_generic: bool,
-    /// What makes a formula of it, where it is one of an op trait.
-    pub(crate) adapter: Option<Ident>,
     /// Which operands are bools.
     pub(crate) operands: Vec<bool>,
     /// Which results are bools.
@@ -38,7 +38,7 @@ pub(crate) struct Made {
     pub(crate) source: TokenStream,
 }
 
-impl Made {
+impl Entries {
     fn core(&self) -> TokenStream {
         let root = &self.root;
         quote!(#root::__private::core)
@@ -47,14 +47,7 @@ impl Made {
     /// The struct at a compute type.
     fn at(&self, ty: &TokenStream) -> TokenStream {
         let name = &self.type_name;
-        let this = if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) };
-        match &self.adapter {
-            Some(adapter) => {
-                let core = self.core();
-                quote!(#core::arity::#adapter<#this>)
-            }
-            None => this,
-        }
+        if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) }
     }
 
     fn symbol(&self, each: Type, class: &str) -> String {
@@ -128,6 +121,14 @@ impl Made {
             root,
             abi,
             symbol: &self.symbol(each, class),
+            op: &self.op,
+            vectors: match class {
+                "strided" => quote!([false; 2]),
+                TABLE => quote!([true; 2]),
+                _ => quote! {
+                    #core::formula::vectors(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
+                },
+            },
             is_fp8: each.is_fp8(),
             word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
             parameters: quote! {

@@ -128,6 +128,8 @@ impl Kernel {
             root,
             abi: given,
             symbol: &symbol,
+            op: "rope",
+            vectors: if self.strategy.name == "register_copy" { quote!([true; 2]) } else { quote!([false; 2]) },
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
             parameters,
@@ -155,12 +157,6 @@ impl Kernel {
     }
 }
 
-/// The symbols of all kernels, as an array.
-pub(crate) fn symbols() -> TokenStream {
-    let symbols = kernels().map(|kernel| kernel.symbol());
-    quote!(&[#(#symbols),*])
-}
-
 /// The entries, and the cosines that a block shares, then as many sines.
 pub(crate) fn entries(place: &Place) -> TokenStream {
     let (root, entries) = (&place.root, kernels().map(|kernel| kernel.entry(place)));
@@ -172,10 +168,15 @@ pub(crate) fn entries(place: &Place) -> TokenStream {
     }
 }
 
-/// The function that finds the kernel of a template, a source, an element type and a strategy.
+/// The function that finds the kernel of a template, a source, an element type and a strategy; for tests, the names of all
+/// kernels.
 pub(crate) fn function(place: &Place) -> TokenStream {
     let (root, arms) = (&place.root, kernels().map(|kernel| kernel.arm(place)));
+    let symbols = kernels().map(|kernel| kernel.symbol());
     quote! {
+        #[cfg(test)]
+        const SYMBOLS: &[&str] = &[#(#symbols),*];
+
         fn find(
             template: &Template,
             source: Source,

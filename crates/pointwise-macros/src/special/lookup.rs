@@ -14,6 +14,8 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
             root,
             abi: given,
             symbol,
+            op: "lookup_pairs",
+            vectors: quote!([true; 2]),
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
             parameters: quote! {

@@ -1,131 +1,16 @@
-//! The ops of the tables, a module for each table, and the other PyTorch functions that run them.
+//! PyTorch functions that run several ops, or an op with other arguments: `add` and `sub` without their factor, `clamp`,
+//! `masked_fill`.
 
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
+use crate::family::formulas::{Maximum, Minimum};
+use crate::family::kernels;
 use crate::kernel::{Bound, OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use duplicate::duplicate_item;
-use pointwise_core::{DType, Kind, OpInfo, ParamInfo};
-
-/// The visitor that makes the definitions and functions of a table.
-macro_rules! host {
-    ($($table:tt)*) => {
-        pointwise_macros::host! { (crate) (KERNELS) $($table)* }
-    };
-}
-pub(crate) use host;
-
-#[duplicate_item(
-    module              about;
-    [unary]             ["One operand."];
-    [powers]            ["What runs beneath `pow` with a number."];
-    [binary]            ["Arithmetic."];
-    [comparison]        ["Comparisons and logic."];
-    [bitwise]           ["Whole-word logic."];
-    [channel]           ["One weight a channel."];
-    [gated]             ["Gated activations."];
-    [ternary]           ["Three operands."];
-    [select]            ["Elements chosen by a condition."];
-    [backward]          ["The gradients of unary ops."];
-    [gradients]         ["The gradients of ops of several operands."];
-    [select_gradients]  ["Of selections."];
-    [channel_gradients] ["Of activations with a weight a channel."];
-    [gated_gradients]   ["Of gated activations."];
-)]
-#[doc = about]
-#[allow(dead_code, unreachable_pub)] // what is made for a crate's root; some functions are replaced
-pub(crate) mod module {
-    use crate::family::KERNELS;
-    #[allow(unused_imports)]
-    use pointwise_core::family::module::*;
-
-    pastey::paste!(pointwise_core::[<module _family>]!(crate::family::tables::host););
-}
-
-/// The lists of several tables as one.
-const fn join<T, const N: usize>(lists: &[&[&'static T]]) -> [&'static T; N] {
-    let mut all = [lists[0][0]; N];
-    let (mut next, mut list) = (0, 0);
-    while list < lists.len() {
-        let mut at = 0;
-        while at < lists[list].len() {
-            all[next] = lists[list][at];
-            next += 1;
-            at += 1;
-        }
-        list += 1;
-    }
-    all
-}
-
-/// The ops of one operand.
-pub static UNARY: &[&OpDef] = unary::OPS;
-
-/// The ops that `pow` runs for some exponents. PyTorch has no names for them, and they are no functions here.
-pub static POWERS: &[&OpDef] = powers::OPS;
-
-/// The ops of two operands, in the order of the tables.
-pub static BINARY: &[&OpDef] = &join::<
-    OpDef,
-    { binary::OPS.len() + comparison::OPS.len() + bitwise::OPS.len() + channel::OPS.len() },
->(&[binary::OPS, comparison::OPS, bitwise::OPS, channel::OPS]);
-
-/// The gated ops.
-pub static GATED: &[&OpDef] = gated::OPS;
-
-/// The ops of three operands, `where` among them.
-pub static TERNARY: &[&OpDef] =
-    &join::<OpDef, { ternary::OPS.len() + select::OPS.len() }>(&[ternary::OPS, select::OPS]);
-
-/// The gradients of the unary ops, in the order of their table.
-pub static BACKWARD: &[&OpDef] = backward::OPS;
-
-/// The gradients of the ops of several operands, in the order of the tables.
-pub static GRADIENTS: &[&OpDef] = &join::<
-    OpDef,
-    { gradients::OPS.len() + select_gradients::OPS.len() + channel_gradients::OPS.len() + gated_gradients::OPS.len() },
->(&[
-    gradients::OPS,
-    select_gradients::OPS,
-    channel_gradients::OPS,
-    gated_gradients::OPS,
-]);
-
-/// The definitions of all tables.
-pub(super) mod definitions {
-    pub use super::{
-        backward::definitions::*, binary::definitions::*, bitwise::definitions::*, channel::definitions::*,
-        channel_gradients::definitions::*, comparison::definitions::*, gated::definitions::*,
-        gated_gradients::definitions::*, gradients::definitions::*, select::definitions::*,
-        select_gradients::definitions::*, ternary::definitions::*, unary::definitions::*,
-    };
-}
-
-/// The kernel objects of all tables.
-pub(super) mod kernels {
-    pub use super::{
-        backward::kernels::*, binary::kernels::*, bitwise::kernels::*, channel::kernels::*,
-        channel_gradients::kernels::*, comparison::kernels::*, gated::kernels::*, gated_gradients::kernels::*,
-        gradients::kernels::*, select::kernels::*, select_gradients::kernels::*, ternary::kernels::*,
-        unary::kernels::*,
-    };
-}
-
-/// The functions of all tables, and the functions built on them.
-pub(super) mod ops {
-    pub use super::{
-        backward::ops::*, binary::ops::*, bitwise::ops::*, channel::ops::*, channel_gradients::ops::*,
-        comparison::ops::*, gated::ops::*, gated_gradients::ops::*, gradients::ops::*, select::ops::*,
-        select_gradients::ops::*, ternary::ops::*, unary::ops::*,
-    };
-    // These take precedence over the tables' functions of the same names.
-    pub use super::{add, add_inplace, add_into, sub, sub_inplace, sub_into};
-    pub use super::{clamp, clamp_inplace, clamp_into};
-    pub use super::{clamp_backward, clamp_backward_inplace, clamp_backward_into};
-    pub use super::{masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into};
-}
+use pointwise_core::{DType, OpInfo, ParamInfo};
 
 // `add` and `sub` without their factor, which PyTorch takes only by name.
 
@@ -179,8 +64,8 @@ impl<'a> Clamp<'a> {
             (None, None) => Err(no_bound()),
             (min, max) if let (Some(min), Some(max)) = (number(min), number(max)) => Ok(Clamp::Numbers(min, max)),
             (Some(min), Some(max)) => Ok(Clamp::Both(min, max)),
-            (Some(min), None) => Ok(Clamp::One(&binary::definitions::maximum, min)),
-            (None, Some(max)) => Ok(Clamp::One(&binary::definitions::minimum, max)),
+            (Some(min), None) => Ok(Clamp::One(Maximum::def(), min)),
+            (None, Some(max)) => Ok(Clamp::One(Minimum::def(), max)),
         }
     }
 }
@@ -214,7 +99,7 @@ fn no_bound() -> Error {
 pub fn clamp<'a>(x: impl Into<TensorView<'a>>, min: impl Into<Bound<'a>>, max: impl Into<Bound<'a>>) -> Result<Tensor> {
     let x = x.into();
     match Clamp::new(min.into(), max.into())? {
-        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run(x),
+        Clamp::Numbers(min, max) => kernels::clamp(min, max).run(x),
         Clamp::One(def, bound) => def.binary_with(&[]).run(x, bound),
         Clamp::Both(min, max) => kernels::clamp_tensor().run(x, min, max),
     }
@@ -232,7 +117,7 @@ pub fn clamp_into<'a, 'b>(
 ) -> Result<()> {
     let x = x.into();
     match Clamp::new(min.into(), max.into())? {
-        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run_into(x, y),
+        Clamp::Numbers(min, max) => kernels::clamp(min, max).run_into(x, y),
         Clamp::One(def, bound) => def.binary_with(&[]).run_into(x, bound, y),
         Clamp::Both(min, max) => kernels::clamp_tensor().run_into(x, min, max, y),
     }
@@ -248,7 +133,7 @@ pub fn clamp_inplace<'a, 'b>(
     max: impl Into<Bound<'b>>,
 ) -> Result<()> {
     match Clamp::new(min.into(), max.into())? {
-        Clamp::Numbers(min, max) => unary::kernels::clamp(min, max).run_inplace(x),
+        Clamp::Numbers(min, max) => kernels::clamp(min, max).run_inplace(x),
         Clamp::One(def, bound) => def.binary_with(&[]).run_inplace(x, bound),
         Clamp::Both(min, max) => kernels::clamp_tensor().run_inplace(x, min, max),
     }
@@ -326,8 +211,8 @@ pub fn clamp_backward_inplace<'a, 'b>(
 /// `masked_fill`, which runs the kernels of `where`, as data.
 pub static MASKED_FILL: OpInfo = OpInfo {
     name: "masked_fill",
-    kind: Kind::Select,
     operands: &["x", "mask", "value"],
+    bool_operands: 0b10,
     types: &DType::ALL,
     doc: "`mask ? value : x`, x and mask broadcast both ways; the value is converted to x's type, which must hold it.\n",
     formula: "if mask { value } else { x }",

@@ -1,0 +1,60 @@
+//! The facts that the entry macros of `pointwise_device` write beside an entry, as a comment of the module:
+//! `// entry NAME: row=WORD op=OP loads=1 stores=1`.
+//!
+//! The word binds an entry to its row: the host launches the entry only if its own row has the same word
+//! (`pointwise_core::row`). Nothing reads the entry's name.
+
+use std::collections::BTreeMap;
+
+use crate::lint::Vectors;
+
+/// The comment, before the entry's name.
+const COMMENT: &str = "// entry ";
+
+/// The facts of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The word of the row that it was made of.
+    pub(crate) row: u64,
+    /// The op that it belongs to: of a gradient, the op whose gradient it is.
+    pub(crate) op: String,
+    /// The accesses that its template promises.
+    pub(crate) vectors: Vectors,
+}
+
+/// Returns the facts in a module's text, by the names of its entries.
+pub(crate) fn read(text: &str) -> BTreeMap<&str, Facts> {
+    text.lines().map(str::trim).filter_map(entry).collect()
+}
+
+fn entry(line: &str) -> Option<(&str, Facts)> {
+    let (name, fields) = line.strip_prefix(COMMENT)?.split_once(": ")?;
+    let field = |name: &str| fields.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+    let is = |name: &str| field(name).map(|value| value == "1");
+    let vectors = Vectors { loads: is("loads")?, stores: is("stores")? };
+    Some((name, Facts { row: field("row")?.parse().ok()?, op: field("op")?.to_owned(), vectors }))
+}
+
+/// Returns a line of the list of entries: the name and, if the entry has a row, its word.
+pub(crate) fn line(name: &str, row: Option<u64>) -> String {
+    row.map_or_else(|| name.to_owned(), |row| format!("{name} {row:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_read_and_words_written() {
+        let text = ".address_size 64\n// entry a_f32_flat: row=18446744073709551615 op=a loads=1 stores=0\n\
+                    \t// entry b: row=16 op=a loads=0 stores=1\r\n// entry c: row=many op=a loads=0 stores=0\n\
+                    // entry d\n// another comment: 1\n.visible .entry b()\n{\n\tret;\n}\n";
+        let facts = read(text);
+        assert_eq!(facts.keys().collect::<Vec<_>>(), [&"a_f32_flat", &"b"]);
+        let vectors = |loads, stores| Vectors { loads, stores };
+        assert_eq!(facts["a_f32_flat"], Facts { row: u64::MAX, op: "a".into(), vectors: vectors(true, false) });
+        assert_eq!(facts["b"], Facts { row: 16, op: "a".into(), vectors: vectors(false, true) });
+        assert_eq!(line("b", Some(16)), "b 0000000000000010");
+        assert_eq!(line("b", None), "b");
+    }
+}

@@ -1,0 +1,94 @@
+//! Dropout.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
+
+use super::{Place, element, static_entry};
+use crate::entry::Entry;
+use crate::words::{FLOATS, Type};
+
+/// The strategies, as the functions of `pointwise_device::random` and the variants of `Variant` on the host.
+const STRATEGIES: [(&str, &str); 2] = [("explicit_parallel", "ExplicitParallel"), ("register_copy", "RegisterCopy")];
+
+/// Whether there is a mask, and the strategy, of each kernel.
+fn kinds() -> impl Iterator<Item = (bool, (&'static str, &'static str))> {
+    [false, true].into_iter().flat_map(|mask| STRATEGIES.map(|strategy| (mask, strategy)))
+}
+
+/// The kernel of a strategy, which writes the mask, too, or does not.
+fn symbol(each: Type, mask: bool, strategy: &str) -> String {
+    format!("{}_dropout_{}_{strategy}", if mask { "random_mask" } else { "random" }, each.name())
+}
+
+/// The struct for elements of a type.
+fn this(core: &TokenStream, element: &TokenStream) -> TokenStream {
+    quote!(#core::family::random::Dropout<<#element as #core::Element>::Compute>)
+}
+
+/// The entries. All have one signature, the mask's pointer included.
+pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
+    let core = quote!(#root::__private::core);
+    let of_type = |each: Type| {
+        let element = element(&core, each);
+        let this = this(&core, &element);
+        let lanes = quote!({ 16 / ::core::mem::size_of::<#element>() });
+        let of_kernel = |(mask, (strategy, _))| {
+            let function = format_ident!("{strategy}");
+            let vectors = (strategy == "register_copy").then(|| quote!(, { #root::random::elements(#lanes) }, #lanes));
+            Entry {
+                root,
+                abi: given,
+                symbol: &symbol(each, mask, strategy),
+                op: "dropout",
+                vectors: if strategy == "register_copy" { quote!([true; 2]) } else { quote!([false; 2]) },
+                is_fp8: each.is_fp8(),
+                word: quote!(#core::row::of_random::<#element, #this>()),
+                parameters: quote! {
+                    x: *const #element, y: *mut #element, mask: *mut #core::element::Bool, n: u64, head: u32,
+                    blocks: #core::Blocks, p0: u64, p1: u64,
+                },
+                prepare: quote!(let op = <#this as #core::TableOp>::from_words([p0, p1, 0, 0]);),
+                call: quote! {
+                    #root::random::#function::<#element, #this, #mask #vectors>(x, y, mask, n, head, &blocks, op)
+                },
+            }
+            .into_token_stream()
+        };
+        kinds().map(of_kernel).collect::<TokenStream>()
+    };
+    FLOATS.into_iter().map(of_type).collect()
+}
+
+/// The definition.
+pub(crate) fn definition(Place { root, given }: &Place) -> TokenStream {
+    let core = quote!(#root::__private::core);
+    let (mut loops, mut kernels) = (TokenStream::new(), TokenStream::new());
+    for each in FLOATS {
+        let (element, dtype) = (element(&core, each), format_ident!("{}", each.dtype()));
+        let this = this(&core, &element);
+        loops.extend(quote! {
+            #core::DType::#dtype => ::core::option::Option::Some(#root::cpu::random::<#element, #this>),
+        });
+        for (mask, (strategy, variant)) in kinds() {
+            let (symbol, variant) = (symbol(each, mask, strategy), format_ident!("{variant}"));
+            let entry = static_entry(root, given, &symbol, &quote!(#core::row::of_random::<#element, #this>()));
+            kernels.extend(quote! {
+                (#core::DType::#dtype, #root::kernel::Variant::#variant, #mask) => #entry
+            });
+        }
+    }
+    quote! {
+        #[allow(non_upper_case_globals)]
+        pub(super) static dropout: #root::kernel::RandomDef = #root::kernel::RandomDef {
+            info: <#core::family::random::Dropout<f32> as #core::TableOp>::INFO,
+            cpu: |dtype| match dtype {
+                #loops
+                _ => ::core::option::Option::None,
+            },
+            entry: |dtype, variant, mask| match (dtype, variant, mask) {
+                #kernels
+                _ => ::core::option::Option::None,
+            },
+        };
+    }
+}
