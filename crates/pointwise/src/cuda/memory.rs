@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::Context;
 use super::graph::{Relaxed, this_thread_captures};
 use super::reuse::is_kept;
-use super::stream::{Held, RawStream};
+use super::stream::{Held, RawStream, Reading, captured_by_another_thread};
 use super::sys::{self, DevicePointer, Handle, call, code};
 use super::usage::Usage;
 use crate::Device;
@@ -102,11 +102,25 @@ pub(crate) struct Block {
     pub(crate) usage: Usage,
 }
 
+/// Refuses an allocation, during a capture of the own stream or of the calling thread.
+#[cold]
+fn captured(context: &'static Context, own: &Reading<'_>) -> Error {
+    let is_of_another = own.get().is_some_and(|capture| !capture.is_of_this_thread());
+    if is_of_another && !this_thread_captures() {
+        return captured_by_another_thread(context);
+    }
+    ErrorKind::Unsupported {
+        what: format!("allocating on {} during a capture", Device::of(context)),
+        advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
+    }
+    .into()
+}
+
 impl Block {
     /// `bytes` bytes, not initialised, aligned to 256. No driver call for none.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], or the driver's.
+    /// [`ErrorKind::OutOfMemory`]; a capture of the own stream or of this thread; the driver's.
     pub(crate) fn new(context: &'static Context, bytes: usize) -> Result<Block> {
         let mut block = Block { context, address: 0, bytes, usage: Usage::default() };
         if bytes == 0 {
@@ -114,12 +128,8 @@ impl Block {
         }
         // On the own stream the allocation would become part of the graph, and the memory be there only while the graph
         // runs. On a thread that captures another stream the driver may spoil the capture.
-        let captured = || ErrorKind::Unsupported {
-            what: format!("allocating on {} during a capture", Device::of(context)),
-            advice: "make every tensor before the capture, and call the `_into` functions during it".to_owned(),
-        };
         if this_thread_captures() || context.own.is_captured_here() {
-            return Err(captured().into());
+            return Err(captured(context, &context.own.read()));
         }
         context.free_dropped();
         if let Some(address) = context.reuse.take(bytes) {
@@ -130,7 +140,7 @@ impl Block {
         // While it is held no capture of the own stream begins.
         let mut held = context.own.read();
         if held.is_some() || context.own_is_captured()? {
-            return Err(captured().into());
+            return Err(captured(context, &held));
         }
         let (mut call, mut result) = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
@@ -141,7 +151,7 @@ impl Block {
             context.own.synchronize(context)?;
             held = context.own.read();
             if held.is_some() {
-                return Err(captured().into());
+                return Err(captured(context, &held));
             }
             for pool in context.pools.iter().flat_map(|pools| [pools.large, pools.small]) {
                 // SAFETY: the pool is the device's.

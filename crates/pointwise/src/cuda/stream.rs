@@ -352,7 +352,7 @@ unsafe fn check_foreign(context: &Context, raw: Handle) -> Result<bool> {
 }
 
 #[cold]
-fn captured_by_another_thread(context: &'static Context) -> Error {
+pub(super) fn captured_by_another_thread(context: &'static Context) -> Error {
     ErrorKind::StreamCaptured { device: Device::of(context) }.into()
 }
 
