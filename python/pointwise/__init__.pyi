@@ -104,7 +104,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 def round_decimals(input: Tensor, decimals: Number = 0, *, out: Tensor | None = None) -> Tensor:
     """`torch.round(x, decimals=d)`: at `decimals` digits behind the point (before it where negative), as
- `rint(x 10^decimals) / 10^decimals` in f32; integers unchanged."""
+`rint(x 10^decimals) / 10^decimals` in f32; integers unchanged."""
 
 def round_decimals_(input: Tensor, decimals: Number = 0) -> Tensor:
     """`round_decimals` over its first operand."""
@@ -207,7 +207,7 @@ def hardtanh_(input: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tenso
 
 def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20, *, out: Tensor | None = None) -> Tensor:
     """`beta x > threshold ? x : ln(1 + e^(beta x)) / beta`. The bound is for a `beta` that is a power of two: with
- another the rounding of `beta x` is added, as in PyTorch."""
+another the rounding of `beta x` is added, as in PyTorch."""
 
 def softplus_(input: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
     """`softplus` over its first operand."""
@@ -286,7 +286,7 @@ def floor_divide_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero
- divisor."""
+divisor."""
 
 def remainder_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`remainder` over its first operand."""
@@ -308,30 +308,6 @@ def minimum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | Non
 
 def minimum_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`minimum` over its first operand."""
-
-def eq(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a == b`; false with NaN, and +0 equals -0."""
-
-def ne(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a != b`; true with NaN."""
-
-def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a > b`; false with NaN."""
-
-def lt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a < b`; false with NaN."""
-
-def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a >= b`; false with NaN."""
-
-def le(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`a <= b`; false with NaN."""
-
-def logical_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """Neither is zero; NaN counts as true."""
-
-def logical_or(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """Not both are zero; NaN counts as true."""
 
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """Each bit and; bool: and."""
@@ -357,6 +333,30 @@ def prelu(input: Tensor, weight: Tensor, *, out: Tensor | None = None) -> Tensor
 def prelu_(input: Tensor, weight: Tensor) -> Tensor:
     """`prelu` over its first operand."""
 
+def eq(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a == b`; false with NaN, and +0 equals -0."""
+
+def ne(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a != b`; true with NaN."""
+
+def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a > b`; false with NaN."""
+
+def lt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a < b`; false with NaN."""
+
+def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a >= b`; false with NaN."""
+
+def le(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`a <= b`; false with NaN."""
+
+def logical_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """Neither is zero; NaN counts as true."""
+
+def logical_or(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """Not both are zero; NaN counts as true."""
+
 def silu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
 
@@ -366,22 +366,22 @@ def gelu_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def gelu_tanh_and_mul(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`gelu(gate, approximate='tanh') * value`."""
 
+def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
+    """`condition ? a : b`."""
+
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """From a to b: `weight < 1/2 ? a + weight (b - a) : b - (b - a) (1 - weight)` by magnitude of the weight, with
- fused multiply-adds in f32."""
+fused multiply-adds in f32."""
 
 def lerp_(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """`lerp` over its first operand."""
 
 def clamp_tensor(x: Tensor, min: Tensor | Number, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`clamp` with a bound for each element: `min(max(x, min), max)`, so `max` where `min > max`; NaN in any gives
- NaN."""
+NaN."""
 
 def clamp_tensor_(x: Tensor, min: Tensor | Number, max: Tensor | Number) -> Tensor:
     """`clamp_tensor` over its first operand."""
-
-def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """`condition ? a : b`."""
 
 def exp_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`grad e^x`."""
@@ -507,24 +507,13 @@ def remainder_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, *, 
     """`grad` and `-grad floor(a / b)`."""
 
 def pow_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
-    """`grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits
- exponents of magnitude 2^16 and more count as even."""
+    """`grad b a^(b - 1)`, 0 for `b = 0`; and `grad a^b ln(a)`, `grad * 0` for `a = 0` and `b >= 0`. In 16 bits exponents of magnitude 2^16 and more count as even."""
 
 def maximum_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad` to the larger and 0 to the other, halves where they are equal; `grad` to both for NaN."""
 
 def minimum_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad` to the smaller and 0 to the other, halves where they are equal; `grad` to both for NaN."""
-
-def lerp_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, weight: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """`grad (1 - weight)`, `grad weight` and `grad (b - a)`."""
-
-def clamp_tensor_backward(grad: Tensor, x: Tensor | Number, min: Tensor | Number, max: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """`grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else
- 0. For a bound that is left out there is `ops::clamp_backward`."""
-
-def where_backward(condition: Tensor, grad: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
-    """`condition ? grad : 0` and `condition ? 0 : grad`."""
 
 def prelu_backward(grad: Tensor, x: Tensor, weight: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`x > 0 ? grad : weight grad` and `x > 0 ? 0 : x grad`."""
@@ -537,6 +526,15 @@ def gelu_and_mul_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None)
 
 def gelu_tanh_and_mul_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`grad value gelu'(gate)` and `grad gelu(gate)` with `approximate='tanh'`."""
+
+def where_backward(grad: Tensor, condition: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """`condition ? grad : 0` and `condition ? 0 : grad`."""
+
+def lerp_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, weight: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """`grad (1 - weight)`, `grad weight` and `grad (b - a)`."""
+
+def clamp_tensor_backward(grad: Tensor, x: Tensor | Number, min: Tensor | Number, max: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """`grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else 0. For a bound that is left out there is `ops::clamp_backward`."""
 
 def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
