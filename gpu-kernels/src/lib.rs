@@ -18,10 +18,16 @@ mod channel;
 mod comparison;
 #[cfg(feature = "gated")]
 mod gated;
+#[cfg(feature = "norms")]
+mod norms;
 #[cfg(feature = "powers")]
 mod powers;
+#[cfg(feature = "reductions")]
+mod reductions;
 #[cfg(feature = "select")]
 mod select;
+#[cfg(feature = "softmax")]
+mod softmax;
 #[cfg(feature = "ternary")]
 mod ternary;
 #[cfg(feature = "unary")]

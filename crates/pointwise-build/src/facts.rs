@@ -1,5 +1,5 @@
 //! The facts that the entry macros of `pointwise_device` write beside an entry, as a comment of the module:
-//! `// entry NAME: row=WORD op=OP loads=1 stores=1`.
+//! `// entry NAME: row=WORD op=OP loads=1 stores=1`, of an op on rows also `barriers=2`.
 //!
 //! The word binds an entry to its row: the host launches the entry only if its own row has the same word
 //! (`pointwise_core::row`). Nothing reads the entry's name.
@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) op: String,
     /// The accesses that its template promises.
     pub(crate) vectors: Vectors,
+    /// The barriers of the block that it waits at, where the lint's setting does not say that.
+    pub(crate) barriers: Option<usize>,
 }
 
 /// Returns the facts in a module's text, by the names of its entries.
@@ -32,7 +34,8 @@ fn entry(line: &str) -> Option<(&str, Facts)> {
     let field = |name: &str| fields.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
     let is = |name: &str| field(name).map(|value| value == "1");
     let vectors = Vectors { loads: is("loads")?, stores: is("stores")? };
-    Some((name, Facts { row: field("row")?.parse().ok()?, op: field("op")?.to_owned(), vectors }))
+    let barriers = field("barriers").and_then(|count| count.parse().ok());
+    Some((name, Facts { row: field("row")?.parse().ok()?, op: field("op")?.to_owned(), vectors, barriers }))
 }
 
 /// Returns a line of the list of entries: the name and, if the entry has a row, its word.
@@ -47,13 +50,16 @@ mod tests {
     #[test]
     fn facts_are_read_and_words_written() {
         let text = ".address_size 64\n// entry a_f32_flat: row=18446744073709551615 op=a loads=1 stores=0\n\
-                    \t// entry b: row=16 op=a loads=0 stores=1\r\n// entry c: row=many op=a loads=0 stores=0\n\
+                    \t// entry b: row=16 op=a loads=0 stores=1 barriers=2\r\n// entry c: row=many op=a loads=0 stores=0\n\
                     // entry d\n// another comment: 1\n.visible .entry b()\n{\n\tret;\n}\n";
         let facts = read(text);
         assert_eq!(facts.keys().collect::<Vec<_>>(), [&"a_f32_flat", &"b"]);
         let vectors = |loads, stores| Vectors { loads, stores };
-        assert_eq!(facts["a_f32_flat"], Facts { row: u64::MAX, op: "a".into(), vectors: vectors(true, false) });
-        assert_eq!(facts["b"], Facts { row: 16, op: "a".into(), vectors: vectors(false, true) });
+        assert_eq!(
+            facts["a_f32_flat"],
+            Facts { row: u64::MAX, op: "a".into(), vectors: vectors(true, false), barriers: None }
+        );
+        assert_eq!(facts["b"], Facts { row: 16, op: "a".into(), vectors: vectors(false, true), barriers: Some(2) });
         assert_eq!(line("b", Some(16)), "b 0000000000000010");
         assert_eq!(line("b", None), "b");
     }

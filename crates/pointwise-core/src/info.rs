@@ -18,6 +18,8 @@ pub enum Kind {
     Generator,
     /// `x -> y`: converts elements of one type to another.
     Convert,
+    /// Operands to results, along rows that the formula reduces: the last dimension.
+    Rows,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Kind::Random => "random",
             Kind::Generator => "generator",
             Kind::Convert => "convert",
+            Kind::Rows => "rows",
         }
     }
 }
@@ -263,6 +266,12 @@ pub struct OpInfo {
     /// Bit `k`: operand `k` has one element for each channel (dimension 1 of the shape that the others broadcast to),
     /// or one for all.
     pub channel_operands: u16,
+    /// Bit `k`: operand `k` has one element for each row: its shape has no last dimension.
+    pub row_operands: u16,
+    /// Bit `k`: result `k` has one element for each row: its shape has no last dimension.
+    pub row_results: u16,
+    /// The element types of results that do not have the op's; shorter than the results if the rest have it.
+    pub result_types: &'static [Option<DType>],
     /// True if the formula takes a random word for each element.
     pub is_random: bool,
     /// The names of its results; a single one is `y`.
@@ -294,6 +303,9 @@ impl OpInfo {
         bool_operands: 0,
         bool_results: 0,
         channel_operands: 0,
+        row_operands: 0,
+        row_results: 0,
+        result_types: &[],
         is_random: false,
         results: &["y"],
         params: &[],
@@ -332,7 +344,35 @@ impl OpInfo {
     /// Returns the element type of result `k` of a formula on elements of type `dtype`.
     #[must_use]
     pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
-        if has(self.bool_results, k) { DType::Bool } else { dtype }
+        match self.fixed_type(k) {
+            Some(fixed) => fixed,
+            None if has(self.bool_results, k) => DType::Bool,
+            None => dtype,
+        }
+    }
+
+    /// Returns the element type of result `k`, if it does not depend on that of the op.
+    #[must_use]
+    pub const fn fixed_type(&self, k: usize) -> Option<DType> {
+        if k < self.result_types.len() { self.result_types[k] } else { None }
+    }
+
+    /// True if the op reduces over rows.
+    #[must_use]
+    pub const fn is_of_rows(&self) -> bool {
+        matches!(self.kind, Kind::Rows)
+    }
+
+    /// True if operand `k` has one element for each row.
+    #[must_use]
+    pub const fn is_row_operand(&self, k: usize) -> bool {
+        has(self.row_operands, k)
+    }
+
+    /// True if result `k` has one element for each row.
+    #[must_use]
+    pub const fn is_row_result(&self, k: usize) -> bool {
+        has(self.row_results, k)
     }
 
     /// Returns the names of the operand tensors, in call order, as files and the command use them.

@@ -30,6 +30,7 @@ pub mod philox;
 pub mod rope;
 #[doc(hidden)]
 pub mod row;
+pub mod rows;
 
 pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;

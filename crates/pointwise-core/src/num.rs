@@ -258,6 +258,16 @@ pub trait Real: Num + Div<Output = Self> {
     fn gelu_tanh(self) -> Self;
     /// The value as an f64, exactly.
     fn to_f64(self) -> f64;
+    /// The value without its derivative.
+    #[inline(always)]
+    fn detach(self) -> Self {
+        self
+    }
+    /// The value rounded to a type of floats, by way of f32. Its derivative is that of the value.
+    #[inline(always)]
+    fn rounded_to(self, dtype: crate::DType) -> Self {
+        Self::constant(crate::rows::rounded(self.to_f64() as f32, dtype) as f64)
+    }
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
     /// (also for NaN and infinities) with probability `p`. It keeps the same elements as `ops::dropout` at the same
     /// place with the same `p`. Both take `p` as an f32.

@@ -10,6 +10,7 @@ use crate::element::Element;
 use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
 use crate::op::{GeneratorOp, MAX_PARAMS, RandomOp, TableOp};
+use crate::rows::{MAX_ANSWERS, MAX_GIVEN, RowData, RowOp, first_answer};
 
 /// The version of the agreement between kernels and host: this crate's version, the structs that kernels get, and
 /// [`CONVENTION`].
@@ -18,11 +19,12 @@ const VERSION: u64 = {
     let hash = mix(hash, env!("CARGO_PKG_VERSION"));
     let hash = mix(hash, include_str!("launch.rs"));
     let hash = mix(hash, include_str!("philox.rs"));
+    let hash = mix(hash, include_str!("rows.rs"));
     mix(hash, include_str!("rope/mod.rs"))
 };
 
 /// Raise this when an entry's parameters or a template's assumptions change, and no file in `VERSION` shows it.
-const CONVENTION: u64 = 3;
+const CONVENTION: u64 = 4;
 
 /// FNV-1a of 64 bits: its first value and its factor.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -208,12 +210,46 @@ where
 {
     let info = &O::INFO;
     check_kind(info, &[Kind::Formula, Kind::Gated, Kind::GatedGradients], MAX_WORDS);
-    assert!(info.operands.len() == N && N >= 1 && N <= MAX_INPUTS, "the data name another number of operands");
-    assert!(info.results.len() == R && R >= 1 && R <= MAX_OUTPUTS, "the data name another number of results");
-    assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
-    assert!(info.bool_operands >> N == 0 && info.bool_results >> R == 0);
+    check_counts(info, N, R);
     assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
     (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
+}
+
+/// Returns the word of an op on rows of elements `E`, as [`of_formula`].
+#[must_use]
+#[track_caller]
+pub const fn of_rows<E: Element, O, const N: usize, const R: usize>(source: u64) -> u64
+where
+    O: RowData + RowOp<f32, N, R>,
+{
+    let info = &O::INFO;
+    check_kind(info, &[Kind::Rows], MAX_WORDS);
+    check_counts(info, N, R);
+    assert!(E::DTYPE.is_float(), "rows are of floats");
+    let mut round = 0;
+    while round < O::ROUNDS.len() {
+        assert!(O::ROUNDS[round].len() <= MAX_GIVEN);
+        round += 1;
+    }
+    assert!(first_answer(O::ROUNDS, O::ROUNDS.len()) <= MAX_ANSWERS);
+    (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
+}
+
+/// Checks the numbers of tensors and parameters.
+#[track_caller]
+const fn check_counts(info: &OpInfo, operands: usize, results: usize) {
+    assert!(
+        info.operands.len() == operands && operands >= 1 && operands <= MAX_INPUTS,
+        "the data name another number of operands"
+    );
+    assert!(
+        info.results.len() == results && results >= 1 && results <= MAX_OUTPUTS,
+        "the data name another number of results"
+    );
+    assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
+    assert!(info.bool_operands >> operands == 0 && info.bool_results >> results == 0);
+    assert!(info.row_operands >> operands == 0 && info.row_results >> results == 0);
+    assert!(info.result_types.len() <= results);
 }
 
 /// Checks that the data of an op's definition are the data in `word`, a result of [`of_formula`].
@@ -234,6 +270,16 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
         hash = (hash ^ info.params[i].kind as u64).wrapping_mul(PRIME);
         i += 1;
     }
+    hash = (hash ^ (info.row_operands as u64) << 16 ^ info.row_results as u64).wrapping_mul(PRIME);
+    let mut i = 0;
+    while i < info.result_types.len() {
+        let fixed = match info.result_types[i] {
+            Some(dtype) => 1 + dtype as u64,
+            None => 0,
+        };
+        hash = (hash ^ fixed).wrapping_mul(PRIME);
+        i += 1;
+    }
     word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
 }
 
@@ -246,6 +292,7 @@ const fn shape(info: &OpInfo) -> (u64, u32) {
         (info.bool_operands as u64, MAX_INPUTS as u32),
         (info.bool_results as u64, MAX_OUTPUTS as u32),
         (info.is_random as u64, 1),
+        (info.is_of_rows() as u64, 1),
     ];
     let (mut word, mut left, mut i) = (0, 64 - DTYPE_BITS, 0);
     while i < fields.len() {
@@ -399,9 +446,9 @@ mod tests {
             of_formula::<f32, Two<false, true>, 2, 1>(0),
             of_formula::<f32, Two<false, false>, 2, 1>(1),
         ];
-        let upper: std::collections::BTreeSet<u64> = words[..4].iter().map(|word| word >> 27).collect();
+        let upper: std::collections::BTreeSet<u64> = words[..4].iter().map(|word| word >> 26).collect();
         assert_eq!(upper.len(), 4);
-        assert_eq!(words[0] >> 27, words[4] >> 27);
+        assert_eq!(words[0] >> 26, words[4] >> 26);
         assert_ne!(words[0], words[4]);
         assert_eq!(words[0] >> 48, (DType::F32 as u64) << 12 | 0x210);
     }

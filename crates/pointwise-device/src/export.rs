@@ -5,12 +5,13 @@
 #[macro_export]
 macro_rules! kernel_crate {
     () => {
-        // 256 bytes for a table of codes, and a table of pairs, whose size the launch gives. An entry that does not use
-        // them is loaded without them.
+        // 256 bytes for a table of codes, a table of pairs, whose size the launch gives, and for rows a number for each answer
+        // and warp. An entry that does not use them is loaded without them.
         #[cfg(target_arch = "nvptx64")]
         $crate::__asm!(
             ".shared .align 16 .b8 pointwise_table[256];",
-            ".extern .shared .align 16 .b8 pointwise_pairs[];"
+            ".extern .shared .align 16 .b8 pointwise_pairs[];",
+            ".shared .align 16 .b8 pointwise_rows[768];"
         );
     };
 }

@@ -18,6 +18,7 @@ pub use pointwise_core::*;
 #[doc(hidden)]
 pub mod __family {
     pub use pointwise_core::dual::activations;
+    pub use pointwise_core::rows::{PerRow, Row};
     pub use pointwise_core::{Bits, Num, Real, Value};
     pub use pointwise_macros::family_op as op;
 }
@@ -30,7 +31,7 @@ pub mod __private {
     pub use pointwise_macros::entries;
 
     #[cfg(target_arch = "nvptx64")]
-    pub use crate::{formula, generator};
+    pub use crate::{formula, generator, rows};
 
     /// The folder of this crate: `pointwise_build::ops` makes crates that depend on it.
     pub const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
@@ -41,6 +42,7 @@ pub use pointwise_macros::op;
 /// The names that a module of ops imports: the same as in `pointwise::prelude`, as far as a formula can use them.
 pub mod prelude {
     pub use pointwise_core::op::Index;
+    pub use pointwise_core::rows::{PerRow, Row};
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 }
@@ -61,5 +63,7 @@ pub mod random;
 
 #[cfg(target_arch = "nvptx64")]
 pub mod rope;
+#[cfg(target_arch = "nvptx64")]
+pub mod rows;
 #[cfg(target_arch = "nvptx64")]
 pub mod thread;

@@ -25,6 +25,9 @@ macro_rules! unroll {
     (at most 8: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7)
     };
+    (at most 9: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8)
+    };
     (at most 10: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9)
     };

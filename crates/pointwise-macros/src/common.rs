@@ -4,6 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Expr, Lit, Meta, TypeParam, parse_quote};
 
+use crate::rows;
 use crate::signature::{Argument, Op, OpKind, Param, ParamKind, Value};
 use crate::words::{Accuracy, Type};
 
@@ -44,6 +45,7 @@ impl Form {
                 OpKind::Elementwise => "Formula",
                 OpKind::Gated => "Gated",
                 OpKind::Generator => "Generator",
+                OpKind::Rows => "Rows",
             },
             accuracy: accuracy(op.accuracy),
             properties: op.family.properties.clone(),
@@ -52,10 +54,11 @@ impl Form {
 
     /// Its gradients.
     pub(crate) fn gradient_of(op: &Op) -> Form {
-        let of_type = |values: &[Value]| values.iter().filter(|value| !value.is_bool).cloned().collect::<Vec<_>>();
+        let of_type =
+            |values: &[Value]| values.iter().filter(|value| value.has_gradient()).cloned().collect::<Vec<_>>();
         let (results, ulp, name) = (of_type(&op.results), op.grad_accuracy, op.symbol());
         let grads: Vec<Value> = match &*results {
-            [_] => vec![of_type_named("grad")],
+            [result] => vec![Value { is_row: result.is_row, ..of_type_named("grad") }],
             several => several.iter().map(gradient).collect(),
         };
         let operands: Vec<Value> = op.operands().cloned().collect();
@@ -72,7 +75,11 @@ impl Form {
             types: op.grad_types.clone(),
             doc: op.grad_doc.clone().unwrap_or_else(|| format!("The gradients of `{name}`.")),
             generic,
-            kind: if op.kind == OpKind::Gated { "GatedGradients" } else { "Formula" },
+            kind: match op.kind {
+                OpKind::Gated => "GatedGradients",
+                OpKind::Rows => "Rows",
+                _ => "Formula",
+            },
             accuracy: op.family.grad_accuracy.map_or_else(|| quote!(Cancels(#ulp)), accuracy),
             properties: op.family.grad_properties.clone(),
             name: format!("{name}_backward"),
@@ -114,12 +121,12 @@ impl Form {
 
     /// True if it can be written to its first operand.
     pub(crate) fn has_inplace(&self) -> bool {
-        let is_gated = self.kind != "Formula";
+        let is_gated = !matches!(self.kind, "Formula" | "Rows");
         let (first, first_result) = (self.operands.first(), self.results.first());
         !is_gated
             && self.results.len() == 1
             && first.is_some_and(|operand| !operand.is_bool)
-            && first_result.is_some_and(|result| !result.is_bool)
+            && first_result.is_some_and(|result| result.has_gradient() && !result.is_row)
     }
 
     /// True if the op moves elements, so that it has kernels for each width.
@@ -161,11 +168,11 @@ fn property(word: &Ident) -> TokenStream {
 
 /// The gradient of a tensor.
 fn gradient(value: &Value) -> Value {
-    of_type_named(&format!("grad_{}", value.name))
+    Value { is_row: value.is_row, ..of_type_named(&format!("grad_{}", value.name)) }
 }
 
 fn of_type_named(name: &str) -> Value {
-    Value { name: hidden(name), is_bool: false, is_channel: false }
+    Value { name: hidden(name), is_bool: false, is_channel: false, is_row: false, fixed: None }
 }
 
 /// A name that no name of the user's is taken for.
@@ -270,6 +277,19 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     let (bool_operands, bool_results) = (bools(operands), bools(results));
     let channel_operands: u16 =
         operands.iter().enumerate().map(|(k, operand)| u16::from(operand.is_channel) << k).sum();
+    let of_rows = (form.kind == "Rows").then(|| {
+        let of_row =
+            |values: &[Value]| values.iter().enumerate().map(|(k, value)| u16::from(value.is_row) << k).sum::<u16>();
+        let (operands, of_results) = (of_row(operands), of_row(results));
+        let fixed = results.iter().map(|result| match result.fixed {
+            Some(each) => {
+                let dtype = Ident::new(each.dtype(), Span::call_site());
+                quote!(::core::option::Option::Some(#core::DType::#dtype))
+            }
+            None => quote!(::core::option::Option::None),
+        });
+        quote!(row_operands: #operands, row_results: #of_results, result_types: &[#(#fixed),*],)
+    });
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
     let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
@@ -349,6 +369,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 bool_operands: #bool_operands,
                 bool_results: #bool_results,
                 channel_operands: #channel_operands,
+                #of_rows
                 is_random: #is_random,
                 results: &[#(#result_names),*],
                 params: &[#(#params),*],
@@ -397,6 +418,10 @@ fn arguments_behind(op: &Op, before: usize, is_there: impl Fn(&Ident) -> bool) -
         }
         Argument::Operand(_) | Argument::Param(_) => None,
         Argument::Bits => Some(quote!(#bits)),
+        Argument::Row(_) => {
+            let asked = hidden("asked");
+            Some(quote!(#asked.row()))
+        }
         Argument::Index => {
             let index = indices.next().map(|name| hidden(name));
             Some(quote!(#index))
@@ -429,6 +454,7 @@ fn formula(op: &Op) -> TokenStream {
         op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { quote!(#y) } else { quote!(false) });
     let implementation = match op.kind {
         OpKind::Generator => generator(op, &arguments),
+        OpKind::Rows => rows::formula(op, &arguments),
         _ => implementation(
             &form,
             quote! {

@@ -40,6 +40,7 @@ pub(crate) fn made(op: &Op, form: &Form) -> Entries {
         results: form.results.iter().map(|result| result.is_bool).collect(),
         words: form.words(),
         is_random: op.is_random(),
+        is_of_rows: op.kind == OpKind::Rows,
         source: source(),
     }
 }

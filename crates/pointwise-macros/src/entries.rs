@@ -9,6 +9,8 @@ use crate::words::Type;
 
 /// The classes, in the order of `Class::ALL`.
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
+/// Those of ops on rows, in the order of `RowClass::ALL`.
+const ROW_CLASSES: [&str; 2] = ["held", "streamed"];
 /// The kernel beside them, of ops that have it.
 const TABLE: &str = "table";
 
@@ -34,6 +36,8 @@ pub(crate) struct Entries {
     /// Words of its parameters.
     pub(crate) words: usize,
     pub(crate) is_random: bool,
+    /// Whether the formula reduces over rows.
+    pub(crate) is_of_rows: bool,
     /// The hash of the sources.
     pub(crate) source: TokenStream,
 }
@@ -59,12 +63,17 @@ impl Entries {
         let core = self.core();
         let name = Ident::new(each.name(), Span::call_site());
         let element = quote!(#core::element::ty::#name);
-        let this = self.at(&quote!(<#element as #core::Element>::Compute));
+        // Rows are computed in f32, whatever their elements are.
+        let compute = if self.is_of_rows { quote!(f32) } else { quote!(<#element as #core::Element>::Compute) };
+        let this = self.at(&compute);
         (element, this)
     }
 
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
+        if self.is_of_rows {
+            return ROW_CLASSES.iter().map(|class| self.entry(each, class, abi)).collect();
+        }
         let table = self.has_codes(each).then_some(&TABLE);
         CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).collect()
     }
@@ -92,6 +101,22 @@ impl Entries {
                     flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
                 },
             ),
+            "held" | "streamed" => {
+                let size = quote!(::core::mem::size_of::<#element>());
+                let lanes = quote!({ #core::rows::lanes(#size) });
+                let held = quote!(, { #core::rows::vectors(#size, #operands) });
+                let (template, held) =
+                    if class == "held" { (quote!(held), Some(held)) } else { (quote!(streamed), None) };
+                (
+                    quote!(rows: u32, len: u32, threads: u32,),
+                    quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
+                    quote! {
+                        #template::<#element, #this, #operands, #results, #tensors, #lanes #held>(
+                            &tensors, &steps, #root::__private::rows::Shape { rows, len, threads }, op,
+                        )
+                    },
+                )
+            }
             TABLE => (quote!(n: u64, head: u32,), quote!(), quote!(table::<#element, #this>(&tensors, n, head, op))),
             "strided" if tensors <= GROUPED_TENSORS => (
                 quote!(items: u32,),
@@ -125,12 +150,20 @@ impl Entries {
             vectors: match class {
                 "strided" => quote!([false; 2]),
                 TABLE => quote!([true; 2]),
+                _ if self.is_of_rows => quote! {
+                    #core::rows::promises(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
+                },
                 _ => quote! {
                     #core::formula::vectors(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
                 },
             },
+            barriers: self.is_of_rows.then(|| quote!(<#this as #core::rows::RowData>::ROUNDS.len())),
             is_fp8: each.is_fp8(),
-            word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
+            word: if self.is_of_rows {
+                quote!(#core::row::of_rows::<#element, #this, #operands, #results>(#source))
+            } else {
+                quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source))
+            },
             parameters: quote! {
                 #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
                 #steps #draw_parameter
@@ -145,7 +178,11 @@ impl Entries {
                     draw: #draw,
                 };
             },
-            call: quote!(#root::__private::formula::#call),
+            call: if self.is_of_rows {
+                quote!(#root::__private::rows::#call)
+            } else {
+                quote!(#root::__private::formula::#call)
+            },
         }
         .into_token_stream()
     }
@@ -156,6 +193,14 @@ impl Entries {
         let (operands, results) = (self.operands.len(), self.results.len());
         let typed = types.iter().map(|&each| {
             let (element, this) = self.typed(each);
+            if self.is_of_rows {
+                let symbols = ROW_CLASSES.map(|class| self.symbol(each, class));
+                return quote! {
+                    #root::__private::TypedRows::new::<#element, #this, #operands, #results>(
+                        [#(#symbols),*], #source, &#kernels,
+                    )
+                };
+            }
             let symbols = CLASSES.map(|class| self.symbol(each, class));
             let lookup = self.has_lookup(each).then(|| {
                 quote! {
@@ -188,6 +233,15 @@ impl Entries {
     /// formulas are longer than a look-up.
     fn has_codes(&self, each: Type) -> bool {
         matches!((&*self.operands, &*self.results), ([false], [false])) && !self.is_random && each.is_fp8()
+    }
+
+    /// An op on rows with the size of what steps of f32 could lose.
+    pub(crate) fn reference_of_rows(&self) -> TokenStream {
+        let (root, core) = (&self.root, self.core());
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let ty = quote!(#core::Terms);
+        let this = self.at(&ty);
+        quote!(#root::__private::reference_of_rows::<#this, #operands, #results>)
     }
 
     /// The formula at a compute type of references.

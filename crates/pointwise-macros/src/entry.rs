@@ -15,6 +15,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) op: &'a str,
     /// The vector accesses that its template promises, a `[bool; 2]`: loads, stores.
     pub(crate) vectors: TokenStream,
+    /// The barriers of an op on rows: one for each round.
+    pub(crate) barriers: Option<TokenStream>,
     /// Whether any of its elements are fp8, which newer targets convert by instructions.
     pub(crate) is_fp8: bool,
     /// The word of its row.
@@ -28,12 +30,14 @@ pub(crate) struct Entry<'a> {
 
 impl ToTokens for Entry<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Entry { root, abi, symbol, op, vectors, word, parameters, prepare, call, .. } = self;
+        let Entry { root, abi, symbol, op, vectors, barriers, word, parameters, prepare, call, .. } = self;
         let inherits = if self.is_fp8 { "fp8" } else { "plain" };
         // Two attributes: the host's compiler would warn of the cfg that it does not know.
         let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
         let function = format_ident!("__{symbol}");
-        let comment = format!("// entry {symbol}: row={{word}} op={op} loads={{loads}} stores={{stores}}");
+        let more = if barriers.is_some() { " barriers={barriers}" } else { "" };
+        let comment = format!("// entry {symbol}: row={{word}} op={op} loads={{loads}} stores={{stores}}{more}");
+        let barriers = barriers.as_ref().map(|count| quote!(barriers = const { #count },));
         tokens.extend(quote! {
             #is_there
             // In the entry's own assembly, a comment might change its code.
@@ -42,6 +46,7 @@ impl ToTokens for Entry<'_> {
                 word = const { #word },
                 loads = const { #vectors[0] as u8 },
                 stores = const { #vectors[1] as u8 },
+                #barriers
             );
 
             #is_there

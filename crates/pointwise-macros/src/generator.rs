@@ -57,6 +57,7 @@ impl Generated {
             symbol,
             op: &self.op,
             vectors: quote!([false, #lanes > 1]),
+            barriers: None,
             is_fp8: each.is_fp8(),
             word: quote!(#core::row::of_generator::<#element, #this>(#source)),
             parameters: quote! {

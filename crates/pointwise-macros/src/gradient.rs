@@ -4,11 +4,15 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::common::{Form, arguments_of_gradient, core, hidden, implementation, pattern};
-use crate::signature::{Argument, Op, ParamKind};
+use crate::rows;
+use crate::signature::{Argument, Op, OpKind, ParamKind};
 
 /// The formula of the gradients: its operands are the gradients of the `T` results, then the operands of the op that it
 /// reads; its results are the gradients of the `T` operands.
 pub(crate) fn items(op: &Op) -> TokenStream {
+    if op.kind == OpKind::Rows {
+        return rows::gradient(op);
+    }
     let form = Form::gradient_of(op);
     let body = match op.gradient() {
         Some(function) => {
@@ -55,7 +59,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
             quote!(#dual::variable(#value, #tangent, #seed))
         }
         Argument::Bits => quote!(#bits),
-        Argument::Index => unreachable!("a generator has no gradient"),
+        Argument::Index | Argument::Row(_) => unreachable!("a generator has no gradient, and rows have their own"),
         Argument::Param(param) => {
             let (name, default) = (&param.name, &param.default);
             if !op.is_saved(name) {

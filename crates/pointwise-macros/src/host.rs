@@ -15,7 +15,7 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
     let is_there = quote!(#[cfg(not(target_arch = "nvptx64"))]);
     let (form, gradient) = (Form::of(op), op.has_gradient().then(|| Form::gradient_of(op)));
     let (definition, functions) = match op.kind {
-        OpKind::Elementwise => {
+        OpKind::Elementwise | OpKind::Rows => {
             let mut functions = functions(op, &form, form.has_inplace());
             functions
                 .extend(gradient.iter().flat_map(|gradient| self::functions(op, gradient, gradient.has_inplace())));
@@ -166,6 +166,19 @@ fn definition_of(op: &Op, form: &Form, name: &Ident, backward: Option<&Ident>) -
     let kernels = if op.is_of_family { quote!(*::pointwise::embed::embedded()) } else { quote!(#kernels) };
     let (count, typed, info) = (types.len(), made.types(&types, &kernels), made.info());
     let none = quote!(::core::option::Option::None);
+    if op.kind == OpKind::Rows {
+        let oracle = made.reference_of_rows();
+        let list = hidden(&format!("TYPES_OF_{name}"));
+        let backward = match backward {
+            Some(backward) => quote!(::core::option::Option::Some(&#backward)),
+            None => none,
+        };
+        return quote! {
+            static #list: [::pointwise::__private::TypedRows; #count] = #typed;
+            static #name: ::pointwise::kernel::OpDef =
+                ::pointwise::kernel::OpDef::of_rows(#info, &#list, #oracle, #backward);
+        };
+    }
     let (oracle, terms) =
         if op.has_oracle { (made.reference(&quote!(f64)), made.terms()) } else { (none.clone(), none.clone()) };
     // Floats alone are rounded step by step.

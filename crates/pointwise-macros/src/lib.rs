@@ -10,6 +10,7 @@ mod generator;
 mod gradient;
 mod host;
 mod pack;
+mod rows;
 mod signature;
 mod special;
 #[cfg(test)]
@@ -42,12 +43,16 @@ use words::Words;
 /// * An operand is `T` or `bool`. There are 1 to 8, and one at least is `T`. One with `#[channel]` has one element for each
 ///   entry of dimension 1 of the others, or one for all.
 /// * One argument may be `RandomWord`: a random word for each element.
+/// * One argument may be `Row<T>`: the formula then reduces over the last dimension of its operands, by `row.sum(v)`,
+///   `row.mean(v)`, `row.max(v)` and `row.min(v)`, at most three together, none of them under a branch. `row.len()` is the
+///   number of elements, and `row.stored(v)` a value rounded to the element type.
 /// * Instead of operands there may be `Index` arguments: `column`, or `row` and `column`, or `plane`, `row` and `column`. The
 ///   op then makes a tensor of floats of its elements' indices.
 /// * An argument with `#[param(default = ..)]` is a parameter, a number that comes with the call: `T`, `i64`, `bool`, or
 ///   `Option<T>`, which is `None` by default. `#[param(default = 0.1, probability)]` takes numbers from 0 to 1. Parameters
 ///   take 8 words of 64 bits together; an `Option<T>` takes two.
-/// * It returns `T` or `bool`, or a tuple of 2 to 4 of these.
+/// * It returns `T` or `bool`, or a tuple of 2 to 4 of these. With a row, `PerRow<T>` is a result that each row has once: its
+///   shape has no last dimension.
 ///
 /// # The words of the attribute
 ///
@@ -63,6 +68,7 @@ use words::Words;
 /// | `grad_types(f32)` | the element types of the gradient; by default f32, f16 and bf16, as far as the op has them |
 /// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
+/// | `results(q: f8e4m3, scale: f32)` | of an op on rows also their element types, which are floats; by default the op's |
 /// | `gated` | the two operands are the halves of one tensor, or two tensors |
 /// | `params(slope = 0.01)` | of an `impl`: the fields that are parameters, with their defaults |
 ///

@@ -11,8 +11,9 @@ use syn::{
     PatType, PathArguments, Result, ReturnType, Safety, Type, TypeParam, TypeParamBound, Visibility,
 };
 
+use crate::rows::Ask;
 use crate::words::{self, Accuracy, FamilyWords, Grad, Words};
-use crate::{body, by_hand};
+use crate::{body, by_hand, rows};
 
 /// What `pointwise_core::formula` has the same numbers for.
 const MAX_OPERANDS: usize = 8;
@@ -41,6 +42,8 @@ pub(crate) struct Op {
     pub(crate) generic: TypeParam,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) results: Vec<Value>,
+    /// What a formula asks its row, in the order of evaluation.
+    pub(crate) asks: Vec<Ask>,
     pub(crate) types: Vec<words::Type>,
     pub(crate) accuracy: Accuracy,
     /// The largest error of a gradient, whose terms may cancel.
@@ -69,6 +72,8 @@ pub(crate) enum OpKind {
     Gated,
     /// There are none: elements are made of their indices.
     Generator,
+    /// They are broadcast, and the formula reduces over the last dimension.
+    Rows,
 }
 
 /// A tensor of the formula.
@@ -78,6 +83,17 @@ pub(crate) struct Value {
     pub(crate) is_bool: bool,
     /// Whether it has one element for each channel.
     pub(crate) is_channel: bool,
+    /// Whether it has one element for each row.
+    pub(crate) is_row: bool,
+    /// Its element type, if that is not the op's.
+    pub(crate) fixed: Option<words::Type>,
+}
+
+impl Value {
+    /// True for a result that gradients come from: one of the op's element type.
+    pub(crate) fn has_gradient(&self) -> bool {
+        !self.is_bool && self.fixed.is_none()
+    }
 }
 
 /// An argument of the function, in its place.
@@ -86,6 +102,8 @@ pub(crate) enum Argument {
     Bits,
     /// The place of the element in a generator's tensor.
     Index,
+    /// The row, by the name that it has in the formula.
+    Row(Ident),
     Param(Param),
 }
 
@@ -158,6 +176,18 @@ impl Op {
         let arguments = arguments(&mut function, &generic.ident)?;
         let results = results(&function, &generic.ident, words.results.as_deref())?;
         let kind = kind(&words, &arguments, &results, &types)?;
+        if kind == OpKind::Rows && !bound.only_floats() {
+            let why = format!("an op on rows is of floats: write `{}: Real`", generic.ident);
+            return Err(Error::new(generic.span(), why));
+        }
+        let row = arguments.iter().find_map(|argument| match argument {
+            Argument::Row(name) => Some(name),
+            _ => None,
+        });
+        let asks = match row {
+            Some(row) => rows::asks(&function.block, row)?,
+            None => Vec::new(),
+        };
         body::check(&function.block, &generic.ident, &arguments, bound.only_floats())?;
         let has_floats = types.iter().any(|each| each.is_float());
         let accuracy = match words.accuracy {
@@ -206,6 +236,7 @@ impl Op {
             generic,
             arguments,
             results,
+            asks,
             types,
             accuracy,
             grad_accuracy,
@@ -277,7 +308,7 @@ impl Argument {
         match self {
             Argument::Operand(value) => Some(&value.name),
             Argument::Param(param) => Some(&param.name),
-            Argument::Bits | Argument::Index => None,
+            Argument::Bits | Argument::Index | Argument::Row(_) => None,
         }
     }
 }
@@ -293,8 +324,7 @@ fn grad_types(
     types: &[words::Type],
     results: &[Value],
 ) -> Result<Vec<words::Type>> {
-    let is_differentiable =
-        bound.has_floats() && kind != OpKind::Generator && results.iter().any(|result| !result.is_bool);
+    let is_differentiable = bound.has_floats() && kind != OpKind::Generator && results.iter().any(Value::has_gradient);
     if matches!(words.grad, Grad::None) || !is_differentiable {
         return Ok(Vec::new());
     }
@@ -326,6 +356,18 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
             return Err(Error::new(span, why));
         }
         return Ok(OpKind::Gated);
+    }
+    if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
+        return of_rows(words, bits, arguments, results, types);
+    }
+    if let Some(result) = results.iter().find(|result| result.is_row) {
+        return Err(Error::new(
+            result.name.span(),
+            "a result for each row is of an op that has a row: add `row: Row<T>`",
+        ));
+    }
+    if let Some((_, Some((_, span)))) = words.results.iter().flatten().find(|(_, fixed)| fixed.is_some()) {
+        return Err(Error::new(*span, "results of other types are of ops that have a row: remove the type"));
     }
     if !arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
         return Ok(OpKind::Elementwise);
@@ -365,9 +407,42 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     Ok(OpKind::Generator)
 }
 
+/// Checks an op on rows.
+fn of_rows(
+    words: &Words,
+    bits: bool,
+    arguments: &[Argument],
+    results: &[Value],
+    types: &[words::Type],
+) -> Result<OpKind> {
+    if bits || arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
+        return Err(Error::new(words.span, "an op on rows has neither random words nor indices"));
+    }
+    for argument in arguments {
+        if let Argument::Operand(operand) = argument
+            && operand.is_channel
+        {
+            return Err(Error::new(operand.name.span(), "an op on rows has no channels: remove `#[channel]`"));
+        }
+    }
+    if types.iter().any(|each| !each.is_float()) {
+        return Err(Error::new(words.span, "an op on rows is of floats alone: remove the other types"));
+    }
+    if let Some(result) = results.iter().find(|result| result.is_bool && result.is_row) {
+        return Err(Error::new(result.name.span(), "a result for each row is a number"));
+    }
+    if let Grad::Function(path) = &words.grad {
+        return Err(Error::new(
+            path.span(),
+            "the gradient of an op on rows is derived: remove this, or write `grad = none`",
+        ));
+    }
+    Ok(OpKind::Rows)
+}
+
 /// The operands of the gradients are the gradients of the results, then the op's own: all have a name of their own.
 fn check_gradient_names(arguments: &[Argument], results: &[Value]) -> Result<()> {
-    let results: Vec<&Value> = results.iter().filter(|result| !result.is_bool).collect();
+    let results: Vec<&Value> = results.iter().filter(|result| result.has_gradient()).collect();
     let is_taken = |name: &Ident| match &*results {
         [_] => name == "grad",
         several => several.iter().any(|result| *name == format!("grad_{}", result.name)),
@@ -518,7 +593,7 @@ fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> 
 fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     let mut arguments = Vec::new();
     let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
-    let (mut has_bits, mut has_value, mut has_channel, mut indices) = (false, false, false, 0);
+    let (mut has_bits, mut has_value, mut has_channel, mut has_row, mut indices) = (false, false, false, false, 0);
     for input in &mut function.sig.inputs {
         let argument = match input {
             FnArg::Receiver(receiver) => {
@@ -555,6 +630,11 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
                 return Err(Error::new(argument.span(), "an element has one random word: remove this argument"));
             }
             arguments.push(Argument::Bits);
+        } else if is_last_segment(&argument.ty, "Row") {
+            if std::mem::replace(&mut has_row, true) {
+                return Err(Error::new(argument.span(), "an element has one row: remove this argument"));
+            }
+            arguments.push(Argument::Row(name));
         } else if is_last_segment(&argument.ty, "Index") {
             indices += 1;
             if indices > MAX_INDICES {
@@ -569,7 +649,13 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             if operands > MAX_OPERANDS {
                 return Err(Error::new(name.span(), "an op has at most 8 operands: split it in two"));
             }
-            arguments.push(Argument::Operand(Value { name, is_bool, is_channel: is_channel.is_some() }));
+            arguments.push(Argument::Operand(Value {
+                name,
+                is_bool,
+                is_channel: is_channel.is_some(),
+                is_row: false,
+                fixed: None,
+            }));
         }
     }
     if !has_value && (operands > 0 || indices == 0) {
@@ -594,7 +680,7 @@ fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {
         () => format!("#[param(default = 1.0)] {name}: {generic}"),
     };
     let why = format!(
-        "an operand is `{generic}` or `bool`, a random word `RandomWord`, an index `Index`; a number that comes with the call is a parameter: \
+        "an operand is `{generic}` or `bool`, a random word `RandomWord`, an index `Index`, a row `Row<{generic}>`; a number that comes with the call is a parameter: \
          write `{param}`"
     );
     Error::new(argument.ty.span(), why)
@@ -727,6 +813,17 @@ fn value(ty: &Type, generic: &Ident) -> Option<bool> {
     (name == "bool").then_some(true)
 }
 
+/// The type in `PerRow<..>`.
+fn per_row(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "PerRow")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(ty)) if arguments.args.len() == 1 => Some(ty),
+        _ => None,
+    }
+}
+
 fn is_last_segment(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == name))
 }
@@ -739,7 +836,11 @@ fn is_option_of(ty: &Type, generic: &Ident) -> bool {
     matches!((arguments.next(), arguments.next()), (Some(GenericArgument::Type(ty)), None) if value(ty, generic) == Some(false))
 }
 
-fn results(function: &ItemFn, generic: &Ident, names: Option<&[Ident]>) -> Result<Vec<Value>> {
+fn results(
+    function: &ItemFn,
+    generic: &Ident,
+    names: Option<&[(Ident, Option<(words::Type, Span)>)]>,
+) -> Result<Vec<Value>> {
     let output = &function.sig.output;
     let wants = format!("an op returns `{generic}` or `bool`, or a tuple of 2 to 4 of these");
     let types: Vec<&Type> = match output {
@@ -761,22 +862,30 @@ fn results(function: &ItemFn, generic: &Ident, names: Option<&[Ident]>) -> Resul
     if let Some(names) = names
         && names.len() != types.len()
     {
-        let span = names.first().map_or_else(|| output.span(), Ident::span);
+        let span = names.first().map_or_else(|| output.span(), |(name, _)| name.span());
         let why = format!("`results` names {}, and the function returns {}", names.len(), types.len());
         return Err(Error::new(span, why));
     }
     let mut results: Vec<Value> = Vec::new();
     for (k, ty) in types.iter().enumerate() {
+        let (ty, is_row) = match per_row(ty) {
+            Some(inner) => (inner, true),
+            None => (*ty, false),
+        };
         let is_bool = value(ty, generic).ok_or_else(|| Error::new(ty.span(), &wants))?;
+        let fixed = names.and_then(|names| names[k].1);
+        if let Some((_, span)) = fixed.filter(|_| is_bool) {
+            return Err(Error::new(span, "this result is a `bool`: remove the type"));
+        }
         let name = match names {
-            Some(names) => names[k].clone(),
+            Some(names) => names[k].0.clone(),
             None if types.len() == 1 => Ident::new("y", Span::call_site()),
             None => format_ident!("y{k}"),
         };
         if results.iter().any(|earlier| earlier.name == name) {
             return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
         }
-        results.push(Value { name, is_bool, is_channel: false });
+        results.push(Value { name, is_bool, is_channel: false, is_row, fixed: fixed.map(|(each, _)| each) });
     }
     Ok(results)
 }

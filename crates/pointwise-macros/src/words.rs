@@ -18,7 +18,8 @@ pub(crate) struct Words {
     pub(crate) grad_doc: Option<LitStr>,
     /// The arguments that the gradient reads.
     pub(crate) saves: Option<Vec<Ident>>,
-    pub(crate) results: Option<Vec<Ident>>,
+    /// The names of the results, with the element types that are fixed.
+    pub(crate) results: Option<Vec<(Ident, Option<(Type, Span)>)>>,
     /// Where `gated` stands.
     pub(crate) gated: Option<Span>,
     /// The parameters of an op by hand, and where they stand.
@@ -249,7 +250,7 @@ impl Parse for Words {
                 }
                 "results" => {
                     once(words.results.is_some())?;
-                    words.results = Some(names(input, &word, "the names of the results: `results(y, mask)`")?);
+                    words.results = Some(typed_names(input, &word)?);
                 }
                 "__hints" | "__rules" => {
                     words.family.span.get_or_insert(word.span());
@@ -352,6 +353,30 @@ fn names(input: ParseStream<'_>, word: &Ident, what: &str) -> Result<Vec<Ident>>
     let names;
     parenthesized!(names in input);
     Ok(names.parse_terminated(Ident::parse, Token![,])?.into_iter().collect())
+}
+
+/// The names in `results(q: f8e4m3, scale)`, with the types that stand there.
+fn typed_names(input: ParseStream<'_>, word: &Ident) -> Result<Vec<(Ident, Option<(Type, Span)>)>> {
+    if !input.peek(syn::token::Paren) {
+        return Err(Error::new(word.span(), "write the names of the results: `results(y, mask)`"));
+    }
+    let names;
+    parenthesized!(names in input);
+    let one = |names: ParseStream<'_>| {
+        let name: Ident = names.parse()?;
+        if names.parse::<Option<Token![:]>>()?.is_none() {
+            return Ok((name, None));
+        }
+        let word: Ident = names.parse()?;
+        match Type::named(&word.to_string()) {
+            Some(&[each]) if each.is_float() => Ok((name, Some((each, word.span())))),
+            _ => {
+                let why = format!("`{word}` is no type of floats: f32, f16, bf16, f8e4m3 or f8e5m2");
+                Err(Error::new(word.span(), why))
+            }
+        }
+    };
+    Ok(Punctuated::<_, Token![,]>::parse_terminated_with(&names, one)?.into_iter().collect())
 }
 
 fn equals(input: ParseStream<'_>, word: &Ident, value: &str) -> Result<()> {

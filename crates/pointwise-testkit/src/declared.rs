@@ -1,11 +1,12 @@
 //! The ops that `#[op]` made in a package, against their own formulas at f64.
 
 mod close;
+mod rows;
 mod slopes;
 mod values;
 
 use pointwise::info::{declared_generators, declared_ops};
-use pointwise::kernel::{Class, Entry, GeneratorDef, OpDef, Variant};
+use pointwise::kernel::{Entry, GeneratorDef, OpDef, Variant};
 use pointwise::{DType, Device, Number, Operand, Philox, Tensor};
 
 use crate::{Error, params};
@@ -38,7 +39,7 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
     for def in ops {
         for def in std::iter::once(def).chain(def.backward) {
             for &dtype in def.info.types {
-                has_kernel(def.entry(dtype, Class::Flat)?)?;
+                has_kernel(first_entry(def, dtype)?)?;
             }
         }
         check_op(def, devices)?;
@@ -69,17 +70,27 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
 /// # Errors
 /// The first result that is wrong; a call that fails; an op without kernels for a device that is not the CPU.
 pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
-    slopes::check(def)?;
+    if def.info.is_of_rows() {
+        rows::slopes(def)?
+    } else {
+        slopes::check(def)?
+    }
     for def in std::iter::once(def).chain(def.backward) {
         for &dtype in def.info.types {
             for device in devices {
-                if can_check(device, def.entry(dtype, Class::Flat)?)? {
-                    check(def, dtype, device)?;
+                if can_check(device, first_entry(def, dtype)?)? {
+                    if def.info.is_of_rows() { rows::check(def, dtype, device)? } else { check(def, dtype, device)? }
                 }
             }
         }
     }
     Ok(())
+}
+
+/// One of the kernels for elements of a type: all are there, or none.
+fn first_entry(def: &'static OpDef, dtype: DType) -> Result<&'static Entry, Error> {
+    let first = def.entries(dtype)?.first();
+    first.ok_or_else(|| Error::Wrong(format!("{} of {dtype} has no kernels", def.info.name)))
 }
 
 /// True if an op without kernels is a fault: see [`check_all`].

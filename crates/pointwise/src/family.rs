@@ -72,9 +72,17 @@ fn declared() -> &'static [&'static OpDef] {
     })
 }
 
-/// Returns every op of the family: those of one operand, of two, of three, then the gradients of all.
+/// Returns every op of the family on elements: those of one operand, of two, of three, then the gradients of all. Those on rows
+/// are in [`rows`].
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
-    let ops = || declared().iter().copied().filter(|def| !def.info.properties.beneath);
+    let is_listed = |def: &&OpDef| !def.info.properties.beneath && !def.info.is_of_rows();
+    let ops = move || declared().iter().copied().filter(is_listed);
+    ops().chain(ops().filter_map(|def| def.backward))
+}
+
+/// Returns every op of the family on rows, then the gradients of all.
+pub fn rows() -> impl Iterator<Item = &'static OpDef> {
+    let ops = || declared().iter().copied().filter(|def| def.info.is_of_rows());
     ops().chain(ops().filter_map(|def| def.backward))
 }
 
@@ -83,8 +91,8 @@ pub fn beneath() -> impl Iterator<Item = &'static OpDef> {
     declared().iter().copied().filter(|def| def.info.properties.beneath)
 }
 
-/// Finds an op by its name (`silu`, `add`, `mul_backward`) in [`info::all`](crate::info::all).
-/// [`rope_op`](crate::rope::rope_op) finds rotary ones.
+/// Finds an op by its name (`silu`, `add`, `mul_backward`, `softmax`) in [`info::all`](crate::info::all) and
+/// [`info::rows`](crate::info::rows). [`rope_op`](crate::rope::rope_op) finds rotary ones.
 pub fn op(name: &str) -> Option<&'static OpDef> {
-    all().find(|def| def.info.name == name)
+    all().chain(rows()).find(|def| def.info.name == name)
 }

@@ -85,7 +85,7 @@ pub mod info {
 
     #[cfg(feature = "family")]
     pub use crate::family::MASKED_FILL;
-    pub use crate::family::{all, beneath, op};
+    pub use crate::family::{all, beneath, op, rows};
     pub use crate::kernel::{declared_generators, declared_ops};
 }
 
@@ -93,6 +93,7 @@ pub mod info {
 /// compiled for the GPU, the prelude has only the names of formulas.
 pub mod prelude {
     pub use pointwise_core::op::Index;
+    pub use pointwise_core::rows::{PerRow, Row};
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 
@@ -107,6 +108,7 @@ pub mod prelude {
 #[cfg(feature = "family")]
 pub mod __family {
     pub use pointwise_core::dual::activations;
+    pub use pointwise_core::rows::{PerRow, Row};
     pub use pointwise_core::{Bits, Num, Real, Value};
     pub use pointwise_macros::family_op as op;
 
@@ -122,7 +124,9 @@ pub mod __private {
     #[cfg(feature = "emulator")]
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Pack, Packed};
-    pub use crate::kernel::{Declared, GeneratorTyped, Lookup, OpDef, Place, Typed, oracle, reference, results};
+    pub use crate::kernel::{
+        Declared, GeneratorTyped, Lookup, OpDef, Place, Typed, TypedRows, oracle, reference, reference_of_rows, results,
+    };
 
     /// Macros that include files at compile time, by names of this crate.
     pub mod files {

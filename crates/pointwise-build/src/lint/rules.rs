@@ -91,7 +91,8 @@ pub(super) fn entry(
             add(Rule::ReadOnlyLoad, statement.line, statement.text);
         }
     }
-    let declared = if shared { lint.barriers } else { 0 };
+    let of_facts = facts.and_then(|facts| facts.barriers);
+    let declared = if shared { of_facts.unwrap_or(lint.barriers) } else { 0 };
     if barriers != declared {
         add(Rule::Barriers { declared, found: barriers }, entry.line, "");
     }

@@ -24,6 +24,14 @@ impl<T: Real, const K: usize> Real for Dual<T, K> {
         self.then(T::in_range, |t| t)
     }
     #[inline(always)]
+    fn detach(self) -> Self {
+        Dual::constant(self.value)
+    }
+    #[inline(always)]
+    fn rounded_to(self, dtype: crate::DType) -> Self {
+        self.then(|x| x.rounded_to(dtype), |t| t)
+    }
+    #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
         let (x, y) = (self.value, a.value);
         let tangents = each(|k| b.tangents[k].plus_product(self.tangents[k], y).plus_product(a.tangents[k], x));

@@ -229,6 +229,14 @@ impl Real for Terms {
     fn in_range(self) -> Self {
         Terms { value: self.value.in_range(), ..self }
     }
+    fn rounded_to(self, dtype: crate::DType) -> Self {
+        let value = self.value.rounded_to(dtype);
+        // Near the middle of two elements, steps of f32 may lead to the other one.
+        let near = self.size.max(self.value.abs()) / 4_194_304.0;
+        let [below, above] = [self.value - near, self.value + near].map(|x| x.rounded_to(dtype));
+        let size = if dtype.size() < 4 { self.size.max((above - below) * 262_144.0) } else { self.size };
+        Terms { value, size, ..self }
+    }
     fn mul_add(self, a: Self, b: Self) -> Self {
         self * a + b
     }

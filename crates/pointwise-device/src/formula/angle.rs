@@ -38,7 +38,7 @@ pub(super) unsafe fn run<E, F, O, const N: usize, const R: usize, const V: usize
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    let (values, truths) = arguments::<E, F, O, N, R, V>(loaded, &tensors.words);
+    let (values, truths) = arguments::<E, O, N, V>(loaded, &tensors.words);
     let mut small = true;
     unroll!(i < V => { small &= number(values[i][N - 1]).abs() <= SMALL_ANGLE; });
     // SAFETY: the caller's contract. What is stored is no operand of another element.

@@ -16,7 +16,7 @@ mod short;
 mod table;
 mod words;
 
-pub(crate) use operand::{Loaded, load};
+pub(crate) use operand::{Loaded, arguments, fetch, load, one_each};
 pub(crate) use places::{Places, place};
 pub use table::table;
 
@@ -29,7 +29,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{address, arguments, fetch, numbers_alone, one_each, with_next};
+use operand::{address, numbers_alone, with_next};
 use places::{group_places, single};
 
 /// The tensors of a launch.
@@ -70,7 +70,7 @@ unsafe fn finish_lanes<E, F, O, const N: usize, const R: usize, const V: usize>(
     F: Packed,
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
-    let (values, truths) = arguments::<E, F, O, N, R, V>(loaded, &tensors.words);
+    let (values, truths) = arguments::<E, O, N, V>(loaded, &tensors.words);
     // SAFETY: the caller's contract.
     unsafe { finish_values::<E, F, O, N, R, V>(tensors, values, truths, at, is_vector, op) }
 }
@@ -136,7 +136,7 @@ fn target<E>(first: *mut u8, at: i64) -> *mut E {
 /// # Safety
 /// `first`, `at` elements on, is valid for writing as many, and aligned to them.
 #[inline(always)]
-unsafe fn put<E: Packed, const V: usize>(first: *mut u8, at: i64, lanes: [E::Compute; V], is_vector: bool) {
+pub(crate) unsafe fn put<E: Packed, const V: usize>(first: *mut u8, at: i64, lanes: [E::Compute; V], is_vector: bool) {
     let target = target::<E>(first, at);
     // SAFETY: the caller's contract.
     unsafe {

@@ -1,6 +1,6 @@
 //! Loads operands, and turns them into lanes.
 
-use pointwise_core::formula::{Formula, OpData};
+use pointwise_core::formula::OpData;
 use pointwise_core::launch::{ACROSS, NUMBER, ONCE, PASSING, Steps, how};
 use pointwise_core::{Element, Kind, Word};
 
@@ -63,7 +63,7 @@ pub(super) const fn numbers_alone<const N: usize>() -> u32 {
 
 /// Returns the `mode` that reads one element of each of `N` operands that is no number.
 #[inline(always)]
-pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
+pub(crate) const fn one_each<const N: usize>(mode: u32) -> u32 {
     let numbers = mode >> 1 & !mode & all::<N>();
     numbers * NUMBER | all::<N>() & !numbers
 }
@@ -89,7 +89,7 @@ pub(super) fn address<E>(first: *const u8, at: i64) -> *const u8 {
 /// # Safety
 /// Each operand meets the conditions of [`load`] at its place.
 #[inline(always)]
-pub(super) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
+pub(crate) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
     mode: u32,
     at: &Places<N, R>,
@@ -224,15 +224,10 @@ pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: us
 
 /// Returns a formula's arguments from the lanes of each operand: `values[i][k]`, or `truths[i][k]` for a bool.
 #[inline(always)]
-pub(super) fn arguments<E, F, O, const N: usize, const R: usize, const V: usize>(
+pub(crate) fn arguments<E: Packed, O: OpData, const N: usize, const V: usize>(
     loaded: &[Loaded; N],
     words: &[u64; N],
-) -> ([[E::Compute; N]; V], [[bool; N]; V])
-where
-    E: Packed,
-    F: Element,
-    O: OpData + Formula<E::Compute, N, R, F::Compute>,
-{
+) -> ([[E::Compute; N]; V], [[bool; N]; V]) {
     let mut values = [[<E::Compute as pointwise_core::Value>::ZERO; N]; V];
     let mut truths = [[false; N]; V];
     unroll!(at most 12: k < N => {

@@ -266,7 +266,7 @@ unsafe fn one_by_one<E, F, O, const N: usize, const R: usize, const V: usize, co
         // SAFETY: the caller's contract. What is stored is no operand of another element.
         unsafe {
             let loaded = fetch::<E, O, N, R, 1>(tensors, mode, &at);
-            let ([values], [truths]) = arguments::<E, F, O, N, R, 1>(&loaded, &tensors.words);
+            let ([values], [truths]) = arguments::<E, O, N, 1>(&loaded, &tensors.words);
             let (results, _) = op.apply(values, truths, 0.into());
             if takes_magnitudes {
                 bits = with_element::<E>(bits, i, packed::pack::<F, 1>([results[0]])[0] as u32);

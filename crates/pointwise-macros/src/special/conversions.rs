@@ -54,6 +54,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                 symbol: &symbol,
                 op: "to_dtype",
                 vectors,
+                barriers: None,
                 is_fp8: from.is_fp8() || to.is_fp8(),
                 word: quote!(#core::row::of_symbol(#symbol)),
                 parameters: quote!(y: *mut #b, x: *const #a, #places mode: u32, #steps),

@@ -16,6 +16,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
             symbol,
             op: "lookup_pairs",
             vectors: quote!([true; 2]),
+            barriers: None,
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
             parameters: quote! {

@@ -41,6 +41,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                 symbol: &symbol(each, mask, strategy),
                 op: "dropout",
                 vectors: if strategy == "register_copy" { quote!([true; 2]) } else { quote!([false; 2]) },
+                barriers: None,
                 is_fp8: each.is_fp8(),
                 word: quote!(#core::row::of_random::<#element, #this>()),
                 parameters: quote! {

@@ -130,6 +130,7 @@ impl Kernel {
             symbol: &symbol,
             op: "rope",
             vectors: if self.strategy.name == "register_copy" { quote!([true; 2]) } else { quote!([false; 2]) },
+            barriers: None,
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
             parameters,

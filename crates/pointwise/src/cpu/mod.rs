@@ -15,6 +15,7 @@ pub(crate) mod parallel;
 mod random;
 #[cfg(feature = "family")]
 pub(crate) mod rope;
+mod rows;
 mod runs;
 
 pub(crate) use formula::FormulaRun;
@@ -24,6 +25,8 @@ pub use generator::{GeneratorFn, generator};
 pub use operand::{Source, Target};
 #[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 pub(crate) use random::{RandomFn, random, run_random};
+pub(crate) use rows::RowsRun;
+pub use rows::{RowsFn, rows};
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

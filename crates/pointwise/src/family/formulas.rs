@@ -10,10 +10,16 @@ mod channel;
 mod comparison;
 #[path = "formulas/gated.rs"]
 mod gated;
+#[path = "formulas/norms.rs"]
+mod norms;
 #[path = "formulas/powers.rs"]
 pub(super) mod powers;
+#[path = "formulas/reductions.rs"]
+mod reductions;
 #[path = "formulas/select.rs"]
 mod select;
+#[path = "formulas/softmax.rs"]
+mod softmax;
 #[path = "formulas/ternary.rs"]
 mod ternary;
 #[path = "formulas/unary.rs"]
@@ -22,4 +28,7 @@ mod unary;
 pub use select::{
     Where, WhereBackward, r#where as where_cond, where_backward, where_backward_into, where_into as where_cond_into,
 };
-pub use {binary::*, bitwise::*, channel::*, comparison::*, gated::*, ternary::*, unary::*};
+pub use {
+    binary::*, bitwise::*, channel::*, comparison::*, gated::*, norms::*, reductions::*, softmax::*, ternary::*,
+    unary::*,
+};

@@ -7,7 +7,7 @@ use pointwise_core::launch::{ACROSS, GROUP, GROUPED_TENSORS, NUMBER, ONCE, PAIRS
 use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
-use super::{Strategy, lookup};
+use super::{RowClass, Strategy, lookup};
 use crate::cuda::{self, Context, Grid, Held};
 use crate::error::Result;
 
@@ -21,6 +21,8 @@ const TURNS_FROM: u64 = 1 << 23;
 pub struct KernelPlan {
     /// The kernel's class: how operands and result lie.
     pub class: Class,
+    /// How the kernel has a row, of an op on rows.
+    pub row: Option<RowClass>,
     /// The strategy that will run: never [`Strategy::Auto`].
     pub strategy: Strategy,
     /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
@@ -261,6 +263,7 @@ impl<const N: usize> Choice<N> {
         }
         KernelPlan {
             class: self.class,
+            row: None,
             strategy: match self.class {
                 Class::Strided if self.marks.across => Strategy::RegisterCopy,
                 Class::Strided if self.group == 1 => Strategy::Direct,
@@ -381,7 +384,7 @@ pub(super) fn head_within(head: u32, n: u64) -> u32 {
 const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
 
 /// Pointers to the arguments of a launch, in order, but for the steps, which come behind the rest.
-struct Params {
+pub(super) struct Params {
     pointers: [*mut c_void; MOST_ARGUMENTS],
     len: usize,
     last: *mut c_void,
@@ -399,16 +402,16 @@ impl Params {
         self.len += 1;
     }
 
-    fn push<T>(&mut self, value: &T) {
+    pub(super) fn push<T>(&mut self, value: &T) {
         self.put(std::ptr::from_ref(value).cast_mut().cast());
     }
 
-    fn push_last<T>(&mut self, value: &T) {
+    pub(super) fn push_last<T>(&mut self, value: &T) {
         self.last = std::ptr::from_ref(value).cast_mut().cast();
     }
 
     /// All of them, behind which may stand where a random op draws from.
-    fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
+    pub(super) fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
         if !self.last.is_null() {
             self.put(self.last);
         }

@@ -35,10 +35,10 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub(crate) use formula::in_order;
 #[doc(hidden)]
-pub use formula::{Declared, Place, oracle, reference, results};
+pub use formula::{Declared, Place, TypedRows, oracle, reference, reference_of_rows, results};
 pub use formula::{
-    Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, TermsFn, Typed, declared_generators,
-    declared_ops,
+    Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, RowClass, RowOracle, RowReferenceFn,
+    TermsFn, Typed, declared_generators, declared_ops,
 };
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;

@@ -162,7 +162,7 @@ pub(super) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (
 ///
 /// # Errors
 /// A stream that is being captured; those of a launch.
-pub(super) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
+pub(in crate::kernel) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
     refuse_capture(stream, view.dtype(), dtype)?;
     crate::kernels::to_dtype().on_stream(stream).run(view, dtype)
 }

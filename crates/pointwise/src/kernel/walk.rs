@@ -162,6 +162,17 @@ impl<const N: usize> Walk<N> {
         self.rank = if self.rank == 0 { 0 } else { last + 1 };
     }
 
+    /// The place of item `index` in the walk's order, in each tensor.
+    pub(crate) fn place(&self, index: u64) -> Places<N> {
+        let (mut place, mut rest) = ([0; N], index);
+        for (size, steps) in self.dims().rev() {
+            let at = (rest % size as u64) as i64;
+            rest /= size as u64;
+            place = std::array::from_fn(|k| place[k] + at * steps[k]);
+        }
+        place
+    }
+
     /// Elements of the result.
     pub(crate) fn numel(&self) -> u64 {
         self.sizes[..self.rank].iter().map(|&size| size as u64).product()

@@ -4,6 +4,7 @@ use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, ParamWords};
 use pointwise_core::{DType, Kind, OpInfo, Philox};
 
 use super::OpDef;
+use super::rows::result_shape;
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
@@ -195,7 +196,8 @@ impl<'r> Kernel<'r> {
         let info = &self.def.info;
         let mut results = Vec::with_capacity(info.results.len());
         for k in 0..info.results.len() {
-            results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), ready.shape)?);
+            let shape = result_shape(info, k, &ready.shape)?;
+            results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), shape)?);
         }
         let mut targets = Results::<T>::new(Shared::Nothing);
         for (k, result) in results.iter_mut().enumerate() {
@@ -224,7 +226,9 @@ impl<'r> Kernel<'r> {
         let mut converted = Converted::default();
         let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
-        let mut y = Tensor::empty(&ready.device, self.def.info.result_type(0, ready.dtype), ready.shape)?;
+        let info = &self.def.info;
+        let shape = result_shape(info, 0, &ready.shape)?;
+        let mut y = Tensor::empty(&ready.device, info.result_type(0, ready.dtype), shape)?;
         let pointer = y.as_mut_ptr()?;
         let mut targets = Results::<T>::new(Shared::Nothing);
         targets.set(0, pointer, y.view());
@@ -400,6 +404,9 @@ impl<'r> Kernel<'r> {
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
+        if self.def.info.is_of_rows() {
+            return self.plan_of_rows(ready, targets);
+        }
         Ok(self.plan_of(ready, &self.walk(ready, targets), targets))
     }
 
@@ -480,6 +487,7 @@ impl<'r> Kernel<'r> {
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
                     let view = match &channels_of {
+                        _ if info.is_row_operand(k) => view.unsqueeze(view.shape().rank())?,
                         Some(others) if info.is_channel(k) => channel(others, view, what)?,
                         _ => *view,
                     };
@@ -516,7 +524,11 @@ impl<'r> Kernel<'r> {
         for (k, view) in targets.views.iter().flatten().enumerate() {
             let what = || output(info, k);
             let types = (ready.dtype, info.result_type(k, ready.dtype));
-            check::output(what, view, types, &ready.shape, &ready.device)?;
+            let shape = result_shape(info, k, &ready.shape)?;
+            check::output(what, view, types, &shape, &ready.device)?;
+            if info.is_of_rows() && !info.is_row_result(k) {
+                check_dense(info, k, view)?;
+            }
             if info.is_random {
                 // An element's place is its index.
                 view.layout().require_contiguous("the output of a random op")?;
@@ -525,7 +537,9 @@ impl<'r> Kernel<'r> {
                 continue;
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
-                if source.is_some_and(|source| overlap(&source, view) == Overlap::Partial) {
+                // What a row has once is written before its elements are read for the last time.
+                let met = source.map_or(Overlap::None, |source| overlap(&source, view));
+                if met == Overlap::Partial || met != Overlap::None && info.is_row_result(k) {
                     return Err(overlapping(&format!("operand {operand}"), &what()));
                 }
             }
@@ -563,6 +577,10 @@ impl<'r> Kernel<'r> {
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
+        if self.def.info.is_of_rows() {
+            // SAFETY: the caller's contract.
+            return unsafe { self.write_rows(ready, targets) };
+        }
         if ready.shape.contains(&0) {
             return Ok(());
         }
@@ -672,6 +690,18 @@ fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'stati
         _ => None,
     });
     found.ok_or_else(|| no_tensor(info))
+}
+
+/// Checks that the elements of a row lie one after another in a result.
+fn check_dense(info: &OpInfo, k: usize, view: &TensorView<'_>) -> Result<()> {
+    match (view.shape().last(), view.strides().last()) {
+        (Some(&size), Some(&stride)) if size > 1 && stride != 1 => Err(ErrorKind::Unsupported {
+            what: format!("{} whose rows have strides of {stride}", output(info, k)),
+            advice: "write to a tensor whose last dimension is contiguous".to_owned(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Result `k` in words.

@@ -7,6 +7,7 @@ use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
+use super::rows::{RowReferenceFn, TypedRows};
 use crate::Number;
 use crate::cpu::{FormulaFn, op};
 use crate::embed::Kernels;
@@ -124,6 +125,9 @@ impl Typed {
 pub struct OpDef {
     facts: Facts,
     types: &'static [Typed],
+    /// The types of an op on rows, which has none of the others.
+    rows: &'static [TypedRows],
+    row_reference: Option<RowReferenceFn>,
     oracle: Option<OracleFn>,
     stepped: Option<OracleFn>,
     terms: Option<TermsFn>,
@@ -168,7 +172,30 @@ impl OpDef {
             row::check_data(&info, types[k].source, types[k].row);
             k += 1;
         }
-        OpDef { facts: Facts { info, backward }, types, oracle, stepped, terms, rewrite: None }
+        let facts = Facts { info, backward };
+        OpDef { facts, types, rows: &[], row_reference: None, oracle, stepped, terms, rewrite: None }
+    }
+
+    /// The op on rows whose data are `info`; `reference` is the op on a row in f64.
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: `types` are not all of the op that `info` is the data of.
+    #[must_use]
+    #[track_caller]
+    pub const fn of_rows(
+        info: OpInfo,
+        types: &'static [TypedRows],
+        reference: RowReferenceFn,
+        backward: Option<&'static OpDef>,
+    ) -> OpDef {
+        let mut k = 0;
+        while k < types.len() {
+            row::check_data(&info, types[k].source, types[k].row);
+            k += 1;
+        }
+        let facts = Facts { info, backward };
+        let row_reference = Some(reference);
+        OpDef { facts, types: &[], rows: types, row_reference, oracle: None, stepped: None, terms: None, rewrite: None }
     }
 
     /// With a function that finds something simpler for some calls.
@@ -232,6 +259,9 @@ impl OpDef {
     /// # Errors
     /// A type that the op does not take.
     pub fn kernel_for(&self, dtype: DType, plan: &KernelPlan) -> Result<&Entry> {
+        if let Some(class) = plan.row {
+            return Ok(&self.typed_rows(dtype)?.entries[class as usize]);
+        }
         self.kernel_of(dtype, plan.class, plan.strategy == Strategy::Table)
     }
 
@@ -256,6 +286,30 @@ impl OpDef {
     /// The table of an op in elements of a type.
     pub(in crate::kernel) fn table(&self, dtype: DType) -> &Table {
         self.typed(dtype).map_or(&Table::None, |typed| &typed.table)
+    }
+
+    /// The loop and the kernels of an op on rows, for elements of a type.
+    pub(super) fn typed_rows(&self, dtype: DType) -> Result<&TypedRows> {
+        let found = self.rows.iter().find(|typed| typed.dtype == dtype);
+        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// The kernels for elements of a type, of all classes.
+    ///
+    /// # Errors
+    /// A type that the op does not take.
+    pub fn entries(&self, dtype: DType) -> Result<&[Entry]> {
+        if self.info.is_of_rows() { Ok(&self.typed_rows(dtype)?.entries) } else { Ok(&self.typed(dtype)?.entries) }
+    }
+
+    /// The op on rows in f64, for elements of type `dtype`; `None` for an op on elements.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn row_oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<RowOracle>> {
+        check::dtype(&self.info, dtype)?;
+        let words = params::oracle_words(&self.info, &Params::new(params), dtype)?;
+        Ok(self.row_reference.map(|reference| RowOracle { reference, words, dtype }))
     }
 
     fn typed(&self, dtype: DType) -> Result<&Typed> {
@@ -302,6 +356,23 @@ impl OpDef {
         let words = params::words(&self.info, &Params::new(params), dtype)?;
         let results = self.info.results.len();
         Ok(self.stepped.map(|formula| Oracle { formula, terms: None, words, results }))
+    }
+}
+
+/// An op on rows in f64, with the parameters of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct RowOracle {
+    reference: RowReferenceFn,
+    words: ParamWords,
+    dtype: DType,
+}
+
+impl RowOracle {
+    /// The results of a row of `len` elements, with what steps of f32 could lose. An operand has an element for each of the row,
+    /// or one for all; a bool is 0 or 1. A result has one for each of the row, or one.
+    #[must_use]
+    pub fn at(&self, operands: &[&[f64]], len: usize) -> Vec<Vec<Terms>> {
+        (self.reference)(operands, len, &self.words, self.dtype)
     }
 }
 

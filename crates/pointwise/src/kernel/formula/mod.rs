@@ -5,12 +5,14 @@ mod def;
 mod expansion;
 mod gated;
 mod launch;
+mod rows;
 
 pub use call::Kernel;
-pub use def::{Facts, OpDef, Oracle, OracleFn, TermsFn, Typed};
+pub use def::{Facts, OpDef, Oracle, OracleFn, RowOracle, TermsFn, Typed};
 pub(crate) use expansion::in_order;
 pub use expansion::{Declared, Place, declared_generators, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
+pub use rows::{RowClass, RowReferenceFn, TypedRows, reference_of_rows};
 
 /// The gradients of an op of several operands, with parameters and launch settings.
 pub type GradientsKernel = Kernel<'static>;

@@ -1,0 +1,402 @@
+//! Formulas that reduce over a row: what they ask, and how templates and loops answer.
+//!
+//! A formula is evaluated by phases. In phase `k` it knows the answers of the reductions before `k`; what it gives to
+//! reduction `k` is recorded, and everything behind it is dead code. After the last reduction it is evaluated once more, for
+//! its results. Kernels, CPU loops, the oracle and gradients all evaluate the same function so.
+//!
+//! **The tree of a reduction is fixed by the op, the row's length and the element type.** A row has `threads * lanes`
+//! virtual lanes ([`threads`]); element `i` belongs to lane `i % (threads * lanes)`, which takes its elements in order.
+//! Lanes are folded in halves: those of a vector, of a warp, of the warps. So a row has the same bits in every batch, on every
+//! GPU and on the CPU.
+
+use core::cell::Cell;
+
+use crate::dtype::DType;
+use crate::dual::Dual;
+use crate::element::Element;
+use crate::float16::{bf16, f16};
+use crate::formula::OpData;
+use crate::fp8::{F8E4M3, F8E5M2};
+use crate::info::OpInfo;
+use crate::num::{Coarse, Real, Rough};
+
+/// The most reductions of a formula.
+pub const MAX_REDUCTIONS: usize = 3;
+/// The most values that one round reduces: the sums of a gradient.
+pub const MAX_GIVEN: usize = 9;
+/// The most answers of all rounds.
+pub const MAX_ANSWERS: usize = MAX_REDUCTIONS + MAX_GIVEN;
+/// The most threads of a row.
+pub const MAX_THREADS: u32 = 512;
+/// The threads of a warp.
+pub const WARP: u32 = 32;
+/// The threads of a block whose rows have a warp or less each.
+pub const BLOCK: u32 = 128;
+/// The bit of a row kernel's `mode`: every access is to one element.
+pub const SINGLES: u32 = 1 << 31;
+
+/// A reduction of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The sum divided by the number of elements.
+    Mean,
+    /// The largest; NaN if there is one.
+    Max,
+    /// The smallest; NaN if there is one.
+    Min,
+}
+
+impl Reduction {
+    /// Returns the answer of a row without elements, before [`Reduction::finish`].
+    #[inline(always)]
+    pub fn neutral<T: Real>(self) -> T {
+        match self {
+            Reduction::Sum | Reduction::Mean => T::ZERO,
+            Reduction::Max => T::constant(f64::NEG_INFINITY),
+            Reduction::Min => T::constant(f64::INFINITY),
+        }
+    }
+
+    /// Returns two parts together. It is commutative, bit for bit.
+    #[inline(always)]
+    pub fn join<T: Real>(self, a: T, b: T) -> T {
+        match self {
+            Reduction::Sum | Reduction::Mean => a + b,
+            Reduction::Max => a.maximum(b),
+            Reduction::Min => a.minimum(b),
+        }
+    }
+
+    /// Returns the answer, of all parts together, of a row of `len` elements.
+    #[inline(always)]
+    pub fn finish<T: Real>(self, all: T, len: T) -> T {
+        match self {
+            Reduction::Mean => all / len,
+            _ => all,
+        }
+    }
+}
+
+/// What a round of a row's evaluation knows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowState<T> {
+    /// The answers so far: of the reductions; of a gradient also its sums behind them.
+    pub answers: [T; MAX_ANSWERS],
+    /// The number of elements of the row.
+    pub len: T,
+    /// The element type.
+    pub dtype: DType,
+}
+
+impl<T: Real> RowState<T> {
+    /// Returns the state before the first round, of a row of `len` elements.
+    #[inline(always)]
+    pub fn new(len: u32, dtype: DType) -> Self {
+        RowState { answers: [T::ZERO; MAX_ANSWERS], len: T::whole(len as i64), dtype }
+    }
+}
+
+/// The rounds of an op on rows, each with its reductions.
+pub trait RowData: OpData {
+    /// The reductions of each round.
+    const ROUNDS: &'static [&'static [Reduction]];
+}
+
+/// Returns the index of a round's first answer.
+#[must_use]
+pub const fn first_answer(rounds: &[&[Reduction]], round: usize) -> usize {
+    let (mut first, mut k) = (0, 0);
+    while k < round {
+        first += rounds[k].len();
+        k += 1;
+    }
+    first
+}
+
+/// An op on rows from `N` operands to `R` results, in the compute type `T`: [`Formula`](crate::Formula) with rounds before
+/// the results.
+pub trait RowOp<T, const N: usize, const R: usize>: RowData {
+    /// Returns what an element gives to the reductions of a round. `is_first` is true for element 0 of the row.
+    fn given(
+        self,
+        round: usize,
+        values: [T; N],
+        truths: [bool; N],
+        row: &RowState<T>,
+        is_first: bool,
+    ) -> [T; MAX_GIVEN];
+    /// Works on the answers, after the last round.
+    #[inline(always)]
+    fn solve(self, row: &mut RowState<T>) {
+        _ = row;
+    }
+    /// Computes the results of an element, not yet rounded; those of the row are the same for all elements.
+    fn results(self, values: [T; N], truths: [bool; N], row: &RowState<T>) -> ([T; R], [bool; R]);
+}
+
+/// The row of an element. A formula that has it as an argument reduces over the last dimension of its operands.
+///
+/// ```ignore
+/// #[op(f32, f16, bf16, ulp = 8)]
+/// pub fn softmax<T: Real>(x: T, row: Row<T>) -> T {
+///     let e = (x - row.max(x)).exp();
+///     e / row.sum(e)
+/// }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Row<'a, T> {
+    asked: &'a Asked<T>,
+}
+
+impl<T: Real> Row<'_, T> {
+    /// The sum of a value over all elements of the row; 0 if it has none.
+    #[inline(always)]
+    pub fn sum(self, value: T) -> T {
+        self.asked.ask(value)
+    }
+    /// The mean; NaN of a row without elements.
+    #[inline(always)]
+    pub fn mean(self, value: T) -> T {
+        self.asked.ask(value)
+    }
+    /// The largest value: NaN if one is, as `torch.amax`. Equal ones share its derivative.
+    #[inline(always)]
+    pub fn max(self, value: T) -> T {
+        self.asked.ask(value)
+    }
+    /// The smallest value: NaN if one is, as `torch.amin`. Equal ones share its derivative.
+    #[inline(always)]
+    pub fn min(self, value: T) -> T {
+        self.asked.ask(value)
+    }
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(self) -> T {
+        self.asked.len
+    }
+    /// A value as it is stored: rounded to the element type. Its derivative is that of the value.
+    #[inline(always)]
+    pub fn stored(self, value: T) -> T {
+        value.rounded_to(self.asked.dtype)
+    }
+}
+
+/// A result that a row has once. Its shape is that of the others without the last dimension.
+///
+/// Write it of what the row answered: of other values it has those of the row's first element, and its derivative by them
+/// is not counted.
+#[derive(Clone, Copy, Debug)]
+pub struct PerRow<T>(pub T);
+
+/// The answers to a formula in one phase, and what it gives.
+pub struct Asked<T> {
+    known: [T; MAX_REDUCTIONS],
+    /// How many reductions are answered.
+    phase: usize,
+    len: T,
+    dtype: DType,
+    seen: Cell<usize>,
+    given: [Cell<T>; MAX_REDUCTIONS],
+}
+
+impl<T: Real> Asked<T> {
+    /// Returns the answers of `phase` reductions, each made by `of` from the one in `row` and its number; `plain` makes the
+    /// length.
+    #[inline(always)]
+    pub fn new<S: Real>(row: &RowState<S>, phase: usize, of: impl Fn(S, usize) -> T, plain: impl Fn(S) -> T) -> Self {
+        let [a, b, c, ..] = row.answers;
+        Asked {
+            known: [of(a, 0), of(b, 1), of(c, 2)],
+            phase,
+            len: plain(row.len),
+            dtype: row.dtype,
+            seen: Cell::new(0),
+            given: [Cell::new(T::ZERO), Cell::new(T::ZERO), Cell::new(T::ZERO)],
+        }
+    }
+
+    /// Returns the row that a formula asks.
+    #[inline(always)]
+    pub fn row(&self) -> Row<'_, T> {
+        Row { asked: self }
+    }
+
+    #[inline(always)]
+    fn ask(&self, value: T) -> T {
+        let k = self.seen.get();
+        self.seen.set(k + 1);
+        if let Some(given) = self.given.get(k) {
+            given.set(value);
+        }
+        match self.known.get(k) {
+            Some(&known) if k < self.phase => known,
+            _ => T::ZERO,
+        }
+    }
+
+    /// Returns what was given to reduction `k`.
+    #[inline(always)]
+    pub fn given(&self, k: usize) -> T {
+        self.given.get(k).map_or(T::ZERO, Cell::get)
+    }
+
+    /// Returns what was given to reduction `k`, alone in its round.
+    #[inline(always)]
+    pub fn alone(&self, k: usize) -> [T; MAX_GIVEN] {
+        let mut given = [T::ZERO; MAX_GIVEN];
+        given[0] = self.given(k);
+        given
+    }
+}
+
+/// Returns the part of a gradient by variable `k`: `grad` times the derivative, 0 if there is none.
+#[inline(always)]
+pub fn term<T: Real, const K: usize>(grad: T, of: Dual<T, K>, k: usize) -> T {
+    if of.has_gradient(k) { grad * of.gradient(k) } else { T::ZERO }
+}
+
+/// Returns the derivative `value` of what an element gives to a reduction, as far as it counts for its answer: all of it in
+/// a sum, and of the largest or smallest elements alone.
+#[inline(always)]
+pub fn chosen<T: Real>(reduction: Reduction, given: T, answer: T, value: T) -> T {
+    match reduction {
+        Reduction::Max | Reduction::Min if given != answer => T::ZERO,
+        _ => value,
+    }
+}
+
+/// Returns the derivative by an answer, `total`, as one by a given value: divided by the elements that share it, which are
+/// `count` in a largest or smallest.
+#[inline(always)]
+pub fn shared<T: Real>(reduction: Reduction, total: T, len: T, count: T) -> T {
+    match reduction {
+        Reduction::Sum => total,
+        Reduction::Mean => total / len,
+        Reduction::Max | Reduction::Min => total / count,
+    }
+}
+
+/// Returns the vectors of 16 bytes that the kernels promise: loads, stores.
+#[must_use]
+pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
+    let (mut stores, mut k) = (false, 0);
+    while k < info.results.len() {
+        let size = match info.fixed_type(k) {
+            Some(dtype) => dtype.size(),
+            None if info.bool_results >> k & 1 == 1 => 1,
+            None => element,
+        };
+        stores |= size >= element && !info.is_row_result(k);
+        k += 1;
+    }
+    [info.bool_operands == 0, stores]
+}
+
+/// Returns an f32 rounded to a type of floats; as it is for others.
+#[inline(always)]
+#[must_use]
+pub fn rounded(value: f32, dtype: DType) -> f32 {
+    match dtype {
+        DType::F16 => f16::narrow(Coarse(value)).widen().0,
+        DType::BF16 => bf16::narrow(Coarse(value)).widen().0,
+        DType::F8E4M3 => F8E4M3::narrow(Rough(value)).widen().0,
+        DType::F8E5M2 => F8E5M2::narrow(Rough(value)).widen().0,
+        _ => value,
+    }
+}
+
+/// Returns the elements of a vector of 16 bytes, `element` bytes each.
+#[must_use]
+pub const fn lanes(element: usize) -> usize {
+    16 / element
+}
+
+/// Returns the most threads of a row, of an op of so many operands: with many, a thread takes more registers.
+#[must_use]
+pub const fn most_threads(operands: usize) -> u32 {
+    if operands <= 4 { MAX_THREADS } else { MAX_THREADS / 2 }
+}
+
+/// Returns the vectors of a row that a thread has in registers at most, in kernels of so many operands.
+#[must_use]
+pub const fn vectors(element: usize, operands: usize) -> usize {
+    let most = match operands {
+        ..=2 => 32,
+        3 | 4 => 16,
+        _ => 8,
+    };
+    let vectors = most / lanes(element);
+    match vectors {
+        0 => 1,
+        1..=4 => vectors,
+        _ => 4,
+    }
+}
+
+/// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many operands: a power of two, by
+/// which the tree of its reductions is fixed.
+#[must_use]
+pub const fn threads(len: usize, element: usize, operands: usize) -> u32 {
+    let vectors = len.div_ceil(lanes(element));
+    let each = self::vectors(element, operands);
+    let mut threads = 1_u32;
+    while threads < WARP && (threads as usize) < vectors {
+        threads *= 2;
+    }
+    while threads < most_threads(operands) && threads as usize * each < vectors {
+        threads *= 2;
+    }
+    threads
+}
+
+/// True if the threads of a row hold all of its vectors in registers.
+#[must_use]
+pub const fn is_held(len: usize, element: usize, operands: usize) -> bool {
+    let vectors = len.div_ceil(lanes(element));
+    vectors <= threads(len, element, operands) as usize * self::vectors(element, operands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_by_length_and_type() {
+        let of = |len| threads(len, 2, 2);
+        assert_eq!(
+            [0, 1, 8, 9, 64, 128, 256, 1024, 4096, 5120, 16_384, 1 << 20].map(of),
+            [1, 1, 1, 2, 8, 16, 32, 32, 128, 256, 512, 512]
+        );
+        assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 512, 512]);
+        assert!(is_held(16_384, 2, 2) && !is_held(16_385, 2, 2));
+        assert_eq!([(2, 2), (2, 3), (2, 5), (4, 5), (1, 8)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn a_formula_is_asked_in_phases() {
+        let formula = |x: f64, row: Row<f64>| {
+            let e = (x - row.max(x)).exp();
+            e / row.sum(e)
+        };
+        let mut row = RowState::new(2, DType::F32);
+        let plain = |x: f64| x;
+        let phase = |row: &RowState<f64>, k: usize, x: f64| {
+            let asked = Asked::new(row, k, |known, _| known, plain);
+            let y = formula(x, asked.row());
+            (y, asked.given(0), asked.given(1))
+        };
+        assert_eq!(phase(&row, 0, 3.0).1, 3.0);
+        row.answers[0] = 3.0;
+        assert_eq!(phase(&row, 1, 3.0).2, 1.0);
+        row.answers[1] = 4.0;
+        assert_eq!(phase(&row, 2, 3.0).0, 0.25);
+    }
+
+    #[test]
+    fn a_value_is_stored_in_the_type() {
+        assert_eq!([DType::F32, DType::F16, DType::BF16].map(|dtype| rounded(1.003, dtype)), [1.003, 1.0029297, 1.0]);
+        assert_eq!(1.003_f64.rounded_to(DType::BF16), 1.0);
+    }
+}

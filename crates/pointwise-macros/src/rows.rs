@@ -1,0 +1,449 @@
+//! Formulas that reduce over a row: what they ask, and how a round of theirs is evaluated.
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{Block, Error, Result};
+
+use crate::common::{Form, core, hidden};
+use crate::signature::{Argument, Op, ParamKind};
+
+/// As in `pointwise_core::rows`.
+const MAX_REDUCTIONS: usize = 3;
+
+/// What the formula asks its row, in the order of evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    reduction: Reduction,
+    /// True if `.detach()` stands behind it: no gradient goes through it.
+    is_detached: bool,
+}
+
+/// A reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Sum,
+    Mean,
+    Max,
+    Min,
+}
+
+impl Reduction {
+    fn named(word: &Ident) -> Option<Reduction> {
+        Some(match word.to_string().as_str() {
+            "sum" => Reduction::Sum,
+            "mean" => Reduction::Mean,
+            "max" => Reduction::Max,
+            "min" => Reduction::Min,
+            _ => return None,
+        })
+    }
+
+    /// True if elements share the answer's derivative as far as they are equal to it.
+    fn is_chosen(self) -> bool {
+        matches!(self, Reduction::Max | Reduction::Min)
+    }
+}
+
+impl ToTokens for Reduction {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let (core, name) = (core(), Ident::new(&format!("{self:?}"), Span::call_site()));
+        tokens.extend(quote!(#core::rows::Reduction::#name));
+    }
+}
+
+/// Finds the reductions of a formula that asks `row`.
+pub(crate) fn asks(body: &Block, row: &Ident) -> Result<Vec<Ask>> {
+    let mut found = Vec::new();
+    visit(body.to_token_stream(), row, false, &mut found)?;
+    if found.is_empty() {
+        let why = format!("the formula reduces nothing: write `{row}.sum(x)`, or remove the argument");
+        return Err(Error::new(row.span(), why));
+    }
+    Ok(found)
+}
+
+/// Visits tokens in the order of evaluation. `branch` is true where not every element comes along.
+fn visit(tokens: TokenStream, row: &Ident, mut branch: bool, found: &mut Vec<Ask>) -> Result<()> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let (outer, mut is_ahead) = (branch, false);
+    let mut k = 0;
+    while k < tokens.len() {
+        match &tokens[k] {
+            TokenTree::Ident(word) if word == row => {
+                k += ask(&tokens[k..], row, branch, found)?;
+            }
+            TokenTree::Ident(word) if word == "return" => {
+                return Err(Error::new(word.span(), "all elements of a row ask it together: remove the `return`"));
+            }
+            // The next block is of some elements alone. A condition is of all.
+            TokenTree::Ident(word) if ["if", "else", "match", "while", "for", "loop"].iter().any(|it| word == it) => {
+                is_ahead = true;
+            }
+            TokenTree::Punct(sign) if sign.as_char() == '|' && is_closure(tokens.get(k.wrapping_sub(1))) => {
+                branch = true
+            }
+            TokenTree::Punct(sign) if "&|".contains(sign.as_char()) && is_sign(tokens.get(k + 1), sign.as_char()) => {
+                branch = true;
+            }
+            TokenTree::Punct(sign) if ";,".contains(sign.as_char()) => branch = outer,
+            TokenTree::Group(group) => {
+                let is_block = group.delimiter() == Delimiter::Brace;
+                visit(group.stream(), row, branch || is_ahead && is_block, found)?;
+                is_ahead &= !is_block;
+            }
+            _ => {}
+        }
+        k += 1;
+    }
+    Ok(())
+}
+
+/// Reads `row.sum(..)`, and returns how many tokens behind the first it has.
+fn ask(tokens: &[TokenTree], row: &Ident, branch: bool, found: &mut Vec<Ask>) -> Result<usize> {
+    let span = tokens[0].span();
+    let [_, TokenTree::Punct(dot), TokenTree::Ident(word), TokenTree::Group(arguments), ..] = tokens else {
+        let why = format!("a row is asked in the function itself, such as `{row}.sum(x)`");
+        return Err(Error::new(span, why));
+    };
+    if dot.as_char() != '.' {
+        return Err(Error::new(dot.span(), format!("a row is asked by methods, such as `{row}.sum(x)`")));
+    }
+    visit(arguments.stream(), row, branch, found)?;
+    if let Some(reduction) = Reduction::named(word) {
+        if branch {
+            let why = format!("all elements of a row reduce together: put `{row}.{word}(..)` before the branch");
+            return Err(Error::new(word.span(), why));
+        }
+        if found.len() == MAX_REDUCTIONS {
+            return Err(Error::new(word.span(), "a formula has at most 3 reductions: split the op in two"));
+        }
+        let behind = &tokens[4..];
+        let is_detached =
+            is_sign(behind.first(), '.') && matches!(behind.get(1), Some(TokenTree::Ident(word)) if word == "detach");
+        found.push(Ask { reduction, is_detached });
+    }
+    Ok(3)
+}
+
+/// True behind a token that no value ends with: a `|` begins a closure there.
+fn is_closure(before: Option<&TokenTree>) -> bool {
+    match before {
+        None => true,
+        Some(TokenTree::Punct(sign)) => sign.as_char() != '|' && sign.as_char() != '&',
+        Some(TokenTree::Ident(word)) => word == "move",
+        _ => false,
+    }
+}
+
+fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
+}
+
+/// `(y0, PerRow(y1))`.
+fn results(op: &Op, names: &[Ident]) -> TokenStream {
+    let core = core();
+    let patterns: Vec<TokenStream> = op
+        .results
+        .iter()
+        .zip(names)
+        .map(|(result, name)| if result.is_row { quote!(#core::rows::PerRow(#name)) } else { quote!(#name) })
+        .collect();
+    match &*patterns {
+        [single] => single.clone(),
+        several => quote!((#(#several),*)),
+    }
+}
+
+/// The impls of `RowData` and `RowOp` of an op, or of its gradients.
+fn implementation(form: &Form, rounds: &TokenStream, bodies: [TokenStream; 3]) -> TokenStream {
+    let core = core();
+    let [given, solve, results] = bodies;
+    let generic = &form.generic;
+    let ident = &generic.ident;
+    let this = form.at(&quote!(#ident));
+    let generics = form.is_generic().then(|| quote!(<#ident: #core::Word>));
+    let (n, r) = form.counts();
+    let [values, truths, round, row, is_first] = ["values", "truths", "round", "row", "is_first"].map(hidden);
+    quote! {
+        impl #generics #core::rows::RowData for #this {
+            const ROUNDS: &'static [&'static [#core::rows::Reduction]] = #rounds;
+        }
+
+        #[allow(unused_variables)]
+        impl<#generic> #core::rows::RowOp<#ident, #n, #r> for #this {
+            #[inline(always)]
+            fn given(
+                self,
+                #round: usize,
+                #values: [#ident; #n],
+                #truths: [bool; #n],
+                #row: &#core::rows::RowState<#ident>,
+                #is_first: bool,
+            ) -> [#ident; #core::rows::MAX_GIVEN] {
+                #given
+            }
+            #[inline(always)]
+            fn solve(self, #row: &mut #core::rows::RowState<#ident>) {
+                #solve
+            }
+            #[inline(always)]
+            fn results(
+                self,
+                #values: [#ident; #n],
+                #truths: [bool; #n],
+                #row: &#core::rows::RowState<#ident>,
+            ) -> ([#ident; #r], [bool; #r]) {
+                #results
+            }
+        }
+    }
+}
+
+/// What a formula is evaluated with, at the generic type: the statement that answers its row.
+fn plain(phase: &TokenStream) -> TokenStream {
+    let (core, [asked, row]) = (core(), ["asked", "row"].map(hidden));
+    quote!(let #asked = #core::rows::Asked::new(#row, #phase, |known, _| known, |plain| plain);)
+}
+
+/// The impls of an op.
+pub(crate) fn formula(op: &Op, arguments: &[TokenStream]) -> TokenStream {
+    let (core, form) = (core(), Form::of(op));
+    let (type_name, ident) = (&op.type_name, &op.generic.ident);
+    let (asked, round) = (hidden("asked"), hidden("round"));
+    let names: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+    let pattern = results(op, &names);
+    let zero = quote!(<#ident as #core::Value>::ZERO);
+    let of_type = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool { zero.clone() } else { quote!(#y) });
+    let of_bool = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool { quote!(#y) } else { quote!(false) });
+    let (in_round, all) = (plain(&quote!(#round)), plain(&quote!(#core::rows::MAX_REDUCTIONS)));
+    let reductions = op.asks.iter().map(|ask| ask.reduction);
+    implementation(
+        &form,
+        &quote!(&[#(&[#reductions]),*]),
+        [
+            quote! {
+                #in_round
+                _ = #type_name::formula::<#ident>(#(#arguments),*);
+                #asked.alone(#round)
+            },
+            quote!(),
+            quote! {
+                #all
+                let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
+                ([#(#of_type),*], [#(#of_bool),*])
+            },
+        ],
+    )
+}
+
+/// The gradients of an op by dual numbers: its reductions again, then the sums of the derivatives by its answers, in one round.
+///
+/// With answers `r_k` to the given values `g_k`, and the gradient `grad` of the result `f`: `total_k = sum(grad df/dr_k) +
+/// sum_l rho_l sum(dg_l/dr_k)` over `l > k`, where `rho_k` is `total_k` as a derivative by a given value. The gradient of `x` is
+/// `grad df/dx + sum_k rho_k dg_k/dx`.
+pub(crate) fn gradient(op: &Op) -> TokenStream {
+    let (core, form) = (core(), Form::gradient_of(op));
+    let (type_name, ident) = (&op.type_name, &op.generic.ident);
+    let [values, asked, round, row, is_first, sums] =
+        ["values", "asked", "round", "row", "is_first", "sums"].map(hidden);
+    let zero = quote!(<#ident as #core::Value>::ZERO);
+    let one = quote!(<#ident as #core::Value>::ONE);
+    let reductions: Vec<Reduction> = op.asks.iter().map(|ask| ask.reduction).collect();
+    let count = reductions.len();
+    // The answers that gradients go through, and the places of the sums: by these answers, by them through later given
+    // values, and of elements that share an answer.
+    let active: Vec<usize> = (0..count).filter(|&k| !op.asks[k].is_detached).collect();
+    let tangents = active.len();
+    let tangent = |k: usize| active.iter().position(|&it| it == k);
+    let pairs: Vec<(usize, usize)> = active
+        .iter()
+        .flat_map(|&k| active.iter().filter(move |&&later| later > k).map(move |&later| (k, later)))
+        .collect();
+    let chosen: Vec<usize> = active.iter().copied().filter(|&k| reductions[k].is_chosen()).collect();
+    let place = |k: usize| tangent(k).unwrap_or(0);
+    let pair = |k: usize, later: usize| tangents + pairs.iter().position(|it| *it == (k, later)).unwrap_or(0);
+    let share = |k: usize| tangents + pairs.len() + chosen.iter().position(|it| *it == k).unwrap_or(0);
+    let total = tangents + pairs.len() + chosen.len();
+    let sum = quote!(#core::rows::Reduction::Sum);
+    let all_sums = (0..total).map(|_| &sum);
+
+    let names: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+    let pattern_of_results = results(op, &names);
+    let differentiable: Vec<(usize, &Ident, bool)> = op
+        .results
+        .iter()
+        .zip(&names)
+        .filter(|(result, _)| result.has_gradient())
+        .enumerate()
+        .map(|(k, (result, y))| (k, y, result.is_row))
+        .collect();
+
+    let in_round = plain(&quote!(#round));
+    let forward = arguments_at(op, &|value, _| value, &|plain| plain);
+    let by_answers = {
+        let dual = quote!(#core::dual::Dual::<#ident, #tangents>);
+        let arguments =
+            arguments_at(op, &|value, _| quote!(#dual::constant(#value)), &|it| quote!(#dual::constant(#it)));
+        let of_answers = (0..tangents).map(|k| {
+            let terms = differentiable.iter().map(|(at, y, is_row)| {
+                let term = quote!(#core::rows::term(#values[#at], #y, #k));
+                if *is_row { quote!(if #is_first { #term } else { #zero }) } else { term }
+            });
+            quote!(#sums[#k] = #zero #(+ #terms)*;)
+        });
+        let of_pairs = pairs.iter().map(|&(k, later)| {
+            let (at, reduction, k) = (pair(k, later), reductions[later], place(k));
+            quote! {
+                #sums[#at] = #core::rows::chosen(
+                    #reduction,
+                    #asked.given(#later).value(),
+                    #row.answers[#later],
+                    #asked.given(#later).gradient(#k),
+                );
+            }
+        });
+        let of_shares = chosen.iter().map(|&k| {
+            let (at, reduction) = (share(k), reductions[k]);
+            quote! {
+                #sums[#at] = #core::rows::chosen(#reduction, #asked.given(#k).value(), #row.answers[#k], #one);
+            }
+        });
+        let variables =
+            active.iter().enumerate().map(|(tangent, k)| quote!(#k => #dual::variable(known, #tangent, #one),));
+        quote! {
+            let #asked = #core::rows::Asked::new(
+                #row,
+                #core::rows::MAX_REDUCTIONS,
+                |known, k| match k {
+                    #(#variables)*
+                    _ => #dual::constant(known),
+                },
+                #dual::constant,
+            );
+            let #pattern_of_results = #type_name::formula::<#dual>(#(#arguments),*);
+            let mut #sums = [#zero; #core::rows::MAX_GIVEN];
+            #(#of_answers)*
+            #(#of_pairs)*
+            #(#of_shares)*
+            #sums
+        }
+    };
+    let solve = active.iter().rev().map(|&k| {
+        let later = active.iter().filter(|&&later| later > k).map(|&later| {
+            let at = count + pair(k, later);
+            let rho = count + place(later);
+            quote!(+ #row.answers[#rho] * #row.answers[#at])
+        });
+        let (at, reduction) = (count + place(k), reductions[k]);
+        let shares = if reduction.is_chosen() {
+            let at = count + share(k);
+            quote!(#row.answers[#at])
+        } else {
+            one.clone()
+        };
+        quote! {
+            #row.answers[#at] =
+                #core::rows::shared(#reduction, #row.answers[#at] #(#later)*, #row.len, #shares);
+        }
+    });
+    let by_operands = {
+        let variables = form.results.len();
+        let dual = quote!(#core::dual::Dual::<#ident, #variables>);
+        let arguments = arguments_at(
+            op,
+            &|value, variable| quote!(#dual::variable(#value, #variable, #one)),
+            &|it| quote!(#dual::constant(#it)),
+        );
+        let gradients = (0..variables).map(|k| {
+            let direct = differentiable.iter().filter(|(.., is_row)| !is_row);
+            let direct = direct.map(|(at, y, _)| quote!(#core::rows::term(#values[#at], #y, #k)));
+            let through = active.iter().map(|&answer| {
+                let (rho, reduction) = (count + place(answer), reductions[answer]);
+                quote! {
+                    #core::rows::chosen(
+                        #reduction,
+                        #asked.given(#answer).value(),
+                        #row.answers[#answer],
+                        #core::rows::term(#row.answers[#rho], #asked.given(#answer), #k),
+                    )
+                }
+            });
+            quote!(#zero #(+ #direct)* #(+ #through)*)
+        });
+        let falses = (0..variables).map(|_| quote!(false));
+        quote! {
+            let #asked = #core::rows::Asked::new(
+                #row,
+                #core::rows::MAX_REDUCTIONS,
+                |known, _| #dual::constant(known),
+                #dual::constant,
+            );
+            let #pattern_of_results = #type_name::formula::<#dual>(#(#arguments),*);
+            ([#(#gradients),*], [#(#falses),*])
+        }
+    };
+    implementation(
+        &form,
+        &if total == 0 { quote!(&[#(&[#reductions]),*]) } else { quote!(&[#(&[#reductions],)* &[#(#all_sums),*]]) },
+        [
+            quote! {
+                if #round < #count {
+                    #in_round
+                    _ = #type_name::formula::<#ident>(#(#forward),*);
+                    #asked.alone(#round)
+                } else {
+                    #by_answers
+                }
+            },
+            quote!(#(#solve)*),
+            by_operands,
+        ],
+    )
+}
+
+/// The arguments of the formula in its gradients: operands by `variable`, from a value and its number among those with a
+/// gradient, and parameters by `constant`.
+fn arguments_at(
+    op: &Op,
+    variable: &dyn Fn(TokenStream, usize) -> TokenStream,
+    constant: &dyn Fn(TokenStream) -> TokenStream,
+) -> Vec<TokenStream> {
+    let core = core();
+    let (values, truths, asked) = (hidden("values"), hidden("truths"), hidden("asked"));
+    let ident = &op.generic.ident;
+    let (mut at, mut number) = (op.results.iter().filter(|result| result.has_gradient()).count(), 0_usize);
+    let argument = |argument: &Argument| match argument {
+        Argument::Operand(value) => {
+            let (k, is_saved) = (at, op.is_saved(&value.name));
+            at += usize::from(is_saved);
+            if value.is_bool {
+                return if is_saved { quote!(#truths[#k]) } else { quote!(false) };
+            }
+            number += 1;
+            // The gradient does not depend on an operand that it does not read.
+            let value = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
+            variable(value, number - 1)
+        }
+        Argument::Row(_) => quote!(#asked.row()),
+        Argument::Param(param) => {
+            let (name, default) = (&param.name, &param.default);
+            let is_saved = op.is_saved(name);
+            match param.kind {
+                ParamKind::Number | ParamKind::Probability if is_saved => constant(quote!(self.#name)),
+                ParamKind::Number | ParamKind::Probability => {
+                    constant(quote!(<#ident as #core::Real>::constant((#default) as f64)))
+                }
+                ParamKind::Open if is_saved => {
+                    let it = hidden("it");
+                    let value = constant(quote!(#it));
+                    quote!(self.#name.map(|#it| #value))
+                }
+                ParamKind::Open => quote!(::core::option::Option::None),
+                ParamKind::Whole | ParamKind::Flag if is_saved => quote!(self.#name),
+                ParamKind::Whole | ParamKind::Flag => quote!(#default),
+            }
+        }
+        Argument::Bits | Argument::Index => unreachable!("rows have neither"),
+    };
+    op.arguments.iter().map(argument).collect()
+}

@@ -1,0 +1,200 @@
+//! Ops on rows: their results against the formula in f64, and their gradients against its slopes.
+
+use pointwise::info::OpInfo;
+use pointwise::kernel::{OpDef, RowOracle};
+use pointwise::{DType, Device, Number, Operand, Tensor};
+
+use super::close::Bound;
+use super::values::{decode, encode, sample};
+use crate::{Error, Random, params};
+
+/// Rows and elements of each: of one thread, of parts of a warp, of warps, of a block; whole vectors and others; and too long
+/// to be held in registers.
+const SHAPES: [[usize; 2]; 10] =
+    [[3, 1], [5, 8], [7, 17], [4, 64], [9, 128], [2, 1000], [2, 1024], [1, 4096], [2, 5120], [1, 20_000]];
+
+/// Checks an op in a type on a device, with several parameters.
+pub(super) fn check(def: &'static OpDef, dtype: DType, device: &Device) -> Result<(), Error> {
+    for set in params::several(&def.info, dtype) {
+        for (k, shape) in SHAPES.into_iter().enumerate() {
+            // Long rows take an emulator long: two layouts do.
+            let turns = if shape[0] * shape[1] > 2000 { k % 2..k % 2 + 1 } else { 0..4 };
+            for turn in turns {
+                one(def, dtype, device, &set, shape, turn)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An operand's values, and the step from a row to the next and along a row.
+struct Input {
+    values: Vec<f64>,
+    tensor: Tensor,
+    steps: [usize; 2],
+    /// True if the tensor is the transposed operand.
+    is_turned: bool,
+}
+
+/// One call. In `turn` 0 all operands have all elements; in others one has a row's elements, one a number for each row, and the
+/// last is transposed.
+fn one(
+    def: &'static OpDef,
+    dtype: DType,
+    device: &Device,
+    set: &[Number],
+    [rows, len]: [usize; 2],
+    turn: usize,
+) -> Result<(), Error> {
+    let info = &def.info;
+    let mut inputs = Vec::new();
+    // The first operand has all elements, so that the others broadcast to it.
+    let whole = (0..info.operands.len()).find(|&k| !info.is_row_operand(k));
+    for k in 0..info.operands.len() {
+        let kind = (k + turn) % 4;
+        let (shape, steps) = match kind {
+            _ if info.is_row_operand(k) => (vec![rows], [1, 0]),
+            1 if turn > 0 && Some(k) != whole => (vec![len], [0, 1]),
+            2 if turn > 0 && Some(k) != whole => (vec![rows, 1], [1, 0]),
+            3 if turn > 0 => (vec![len, rows], [1, rows]),
+            _ => (vec![rows, len], [len, 1]),
+        };
+        let of = info.operand_type(k, dtype);
+        let numbers: Vec<f64> = (0..shape.iter().product()).map(|i| sample(i, k + turn * 31)).collect();
+        let (bytes, values) = encode(of, &numbers);
+        let is_turned = steps == [1, rows] && kind == 3 && turn > 0 && !info.is_row_operand(k);
+        inputs.push(Input { values, tensor: Tensor::from_bytes(device, of, &bytes, shape)?, steps, is_turned });
+    }
+    let operands = inputs.iter().map(|input| {
+        let view = input.tensor.view();
+        if input.is_turned { view.transpose(0, 1).map(Operand::View) } else { Ok(Operand::View(view)) }
+    });
+    let operands = operands.collect::<pointwise::Result<Vec<_>>>()?;
+    let results = def.kernel(set).run(&operands)?;
+    let got: Vec<Vec<f64>> = (0..results.len())
+        .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
+        .collect::<pointwise::Result<_>>()?;
+    let Some(oracle) = def.row_oracle(dtype, set)? else { return Ok(()) };
+    for row in 0..rows {
+        let at = |input: &Input| -> Vec<f64> {
+            let first = row * input.steps[0];
+            let count = if input.steps[1] == 0 { 1 } else { len };
+            (0..count).map(|i| input.values[first + i * input.steps[1]]).collect()
+        };
+        let x: Vec<Vec<f64>> = inputs.iter().map(at).collect();
+        let what = format!("{rows} rows of {len}, layout {turn}, row {row}");
+        let of_row = |k: usize| if info.is_row_result(k) { row..row + 1 } else { row * len..(row + 1) * len };
+        let got: Vec<&[f64]> = got.iter().enumerate().map(|(k, got)| &got[of_row(k)]).collect();
+        compare(info, dtype, &oracle, &x, &got, len).map_err(|why| {
+            Error::Wrong(format!("{} of {dtype} on {device}, {what}: {why}{}", info.name, params::shown(info, set)))
+        })?;
+    }
+    Ok(())
+}
+
+/// Compares the results of a row with the formula in f64.
+///
+/// # Errors
+/// The first result that is wrong, in words.
+pub(crate) fn compare(
+    info: &OpInfo,
+    dtype: DType,
+    oracle: &RowOracle,
+    x: &[Vec<f64>],
+    got: &[&[f64]],
+    len: usize,
+) -> Result<(), String> {
+    let rows: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
+    for (k, (exact, got)) in oracle.at(&rows, len).into_iter().zip(got).enumerate() {
+        let bound = Bound { accuracy: info.accuracy, dtype: info.result_type(k, dtype) };
+        for (i, (terms, &got)) in exact.into_iter().zip(*got).enumerate() {
+            let element: Vec<f64> = x.iter().map(|x| x.get(i).or(x.first()).copied().unwrap_or(0.0)).collect();
+            if bound.holds(got, terms.value) {
+                continue;
+            }
+            if let Some(why) = bound.wrong(got, terms.value, Some(terms), &element) {
+                let result = info.results[k];
+                return Err(format!("{result}[{i}] of {element:?} is {got:e}, not {:e}{why}", terms.value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The elements of the rows whose slopes are taken.
+const LEN: usize = 7;
+
+/// Checks that the gradients of an op are the slopes of its formula, both in f64.
+///
+/// # Errors
+/// The first gradient that is not; a parameter that the op does not take.
+pub(super) fn slopes(def: &'static OpDef) -> Result<(), Error> {
+    let Some(backward) = def.backward else { return Ok(()) };
+    let info = &def.info;
+    for set in params::several(info, DType::F32) {
+        // A value that is stored in f32 makes steps of its own.
+        let (Some(forward), Some(gradients)) =
+            (def.row_oracle(DType::F32, &set)?, backward.row_oracle(DType::F32, &set)?)
+        else {
+            return Ok(());
+        };
+        let mut random = Random::new(13);
+        for _ in 0..8 {
+            let mut number = || (0.1 + 2.0 * random.unit()) * if random.unit() < 0.5 { -1.0 } else { 1.0 };
+            let x: Vec<Vec<f64>> = (0..info.operands.len())
+                .map(|k| {
+                    let row = (0..LEN).map(|_| number());
+                    // One element at least of a mask is false.
+                    row.enumerate()
+                        .map(|(i, x)| if info.is_bool(k) { f64::from(u8::from(x > 0.0 && i > 0)) } else { x })
+                        .collect()
+                })
+                .collect();
+            let differentiable: Vec<usize> = (0..info.results.len())
+                .filter(|&k| info.fixed_type(k).is_none() && info.bool_results >> k & 1 == 0)
+                .collect();
+            let grads: Vec<Vec<f64>> = differentiable
+                .iter()
+                .map(|&k| (0..if info.is_row_result(k) { 1 } else { LEN }).map(|_| number()).collect())
+                .collect();
+            let value = |x: &[Vec<f64>]| -> f64 {
+                let rows: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
+                let y = forward.at(&rows, LEN);
+                let terms = differentiable
+                    .iter()
+                    .zip(&grads)
+                    .flat_map(|(&k, grad)| y[k].iter().zip(grad).map(|(y, grad)| y.value * grad).collect::<Vec<f64>>());
+                terms.sum()
+            };
+            // The gradients read what they name.
+            let named = |name: &&str| info.operands.iter().position(|operand| operand == name);
+            let mut rows: Vec<&[f64]> = grads.iter().map(Vec::as_slice).collect();
+            rows.extend(backward.info.operands.iter().filter_map(named).map(|k| &*x[k]));
+            let got = gradients.at(&rows, LEN);
+            let floats = (0..info.operands.len()).filter(|&k| !info.is_bool(k));
+            for (got, k) in got.iter().zip(floats) {
+                for (i, got) in got.iter().enumerate() {
+                    let at = |h: f64| {
+                        let mut x = x.clone();
+                        x[k][i] += h;
+                        value(&x)
+                    };
+                    let slope = |h: f64| (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
+                    let (near, far) = (slope(1.0 / 512.0), slope(1.0 / 256.0));
+                    let close = |a: f64, b: f64| (a - b).abs() <= 2e-4 * (1.0 + b.abs());
+                    if close(near, far) && !close(got.value, near) {
+                        return Err(Error::Wrong(format!(
+                            "grad_{} of {} is {:.6} in f64 at element {i} of {x:.4?}, but the formula's slope there is \
+                             {near:.6}{}",
+                            info.operands[k],
+                            info.name,
+                            got.value,
+                            params::shown(info, &set),
+                        )));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,414 @@
+//! Formulas that reduce over a row, on the CPU: by the same tree as kernels, so that a row has the same bits.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use pointwise_core::element::Bool;
+use pointwise_core::formula::ParamWords;
+use pointwise_core::rows::{
+    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, first_answer, lanes, threads,
+};
+use pointwise_core::{Coarse, DType, Element, F8E4M3, F8E5M2, Logic, Rough, Word, bf16, f16};
+
+use super::level::{Loop, at, at_best};
+use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target};
+use super::parallel::tasks;
+use crate::kernel::Walk;
+
+/// `(operands, results, len, parameters)`: an op on one row of `len` elements, in one element type. Sources and targets begin
+/// at the row; a result that the row has once has a step of 0.
+///
+/// # Safety
+/// There are as many operands and results as the op has, of its types: aligned, and valid for `len` elements at their steps, a
+/// result of the row for one. A result is an operand's very elements, or shares memory with none; results share none with
+/// each other.
+pub type RowsFn = unsafe fn(&[Source], &[Target], u32, &ParamWords);
+
+/// The op `O` on a row of elements `E`.
+///
+/// # Safety
+/// The contract of [`RowsFn`] holds.
+pub unsafe fn rows<E, O, const N: usize, const R: usize>(
+    operands: &[Source],
+    results: &[Target],
+    len: u32,
+    words: &ParamWords,
+) where
+    E: Element,
+    O: RowData + RowOp<f32, N, R>,
+{
+    let (Some(operands), Some(results)) = (operands.first_chunk(), results.first_chunk()) else { return };
+    // SAFETY: the caller's contract.
+    unsafe { at_best(OneRow::<E, O, N, R> { operands, results, len, words, of: PhantomData }) }
+}
+
+/// A row of an op.
+struct OneRow<'a, E, O, const N: usize, const R: usize> {
+    operands: &'a [Source; N],
+    results: &'a [Target; R],
+    len: u32,
+    words: &'a ParamWords,
+    of: PhantomData<(E, O)>,
+}
+
+/// Elements of each operand in f32, or as bools.
+struct Values<const N: usize> {
+    values: [[f32; BLOCK]; N],
+    truths: [[bool; BLOCK]; N],
+}
+
+impl<const N: usize> Values<N> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> ([f32; N], [bool; N]) {
+        let (mut values, mut truths) = ([0.0; N], [false; N]);
+        let mut k = 0;
+        while k < N {
+            (values[k], truths[k]) = (self.values[k][i], self.truths[k][i]);
+            k += 1;
+        }
+        (values, truths)
+    }
+}
+
+/// # Safety
+/// The contract of [`RowsFn`] holds.
+impl<E, O, const N: usize, const R: usize> Loop for OneRow<'_, E, O, N, R>
+where
+    E: Element,
+    O: RowData + RowOp<f32, N, R>,
+{
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let op = O::from_words(self.words);
+        let mut state = RowState::new(self.len, E::DTYPE);
+        let mut values = Values { values: [[0.0; BLOCK]; N], truths: [[false; BLOCK]; N] };
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.round::<LEVEL, 0>(op, &mut state, &mut values);
+            self.round::<LEVEL, 1>(op, &mut state, &mut values);
+            self.round::<LEVEL, 2>(op, &mut state, &mut values);
+            self.round::<LEVEL, 3>(op, &mut state, &mut values);
+            op.solve(&mut state);
+            self.finish::<LEVEL>(op, &state, &mut values);
+        }
+    }
+}
+
+impl<E, O, const N: usize, const R: usize> OneRow<'_, E, O, N, R>
+where
+    E: Element,
+    O: RowData + RowOp<f32, N, R>,
+{
+    /// Loads `count` elements from `start` on.
+    ///
+    /// # Safety
+    /// The contract of [`RowsFn`] holds; the processor has `LEVEL`.
+    #[inline(always)]
+    unsafe fn load<const LEVEL: u8>(&self, start: usize, count: usize, values: &mut Values<N>) {
+        let mut k = 0;
+        while k < N {
+            let source = self.operands[k];
+            // SAFETY: the caller's contract; what is read was written before.
+            unsafe {
+                if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                    let mut buffer = Buffer::<Bool>::NEW;
+                    elements::<Bool, LEVEL>(source, start, &mut buffer.0[..count]);
+                    let mut i = 0;
+                    while i < count {
+                        values.truths[k][i] = buffer.0[i].assume_init().0;
+                        i += 1;
+                    }
+                } else {
+                    let mut buffer = Buffer::<E>::NEW;
+                    elements::<E, LEVEL>(source, start, &mut buffer.0[..count]);
+                    let mut i = 0;
+                    while i < count {
+                        values.values[k][i] = f32::from_bits(buffer.0[i].assume_init().to_word() as u32);
+                        i += 1;
+                    }
+                }
+            }
+            k += 1;
+        }
+    }
+
+    /// One round, if the op has so many.
+    ///
+    /// # Safety
+    /// The contract of [`RowsFn`] holds; the processor has `LEVEL`.
+    #[inline(always)]
+    unsafe fn round<const LEVEL: u8, const ROUND: usize>(
+        &self,
+        op: O,
+        state: &mut RowState<f32>,
+        values: &mut Values<N>,
+    ) {
+        if const { ROUND >= O::ROUNDS.len() } {
+            return;
+        }
+        let reductions: &'static [Reduction] = const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND] } else { &[] } };
+        let len = self.len as usize;
+        let threads = threads(len, size_of::<E>(), N) as usize;
+        let width = threads * lanes(size_of::<E>());
+        // Short rows need no memory from the heap.
+        let (mut small, mut large) = ([0.0_f32; SMALL], Vec::new());
+        let parts = if width * reductions.len() <= SMALL {
+            &mut small[..]
+        } else {
+            large.resize(width * reductions.len(), 0.0);
+            &mut large[..]
+        };
+        for (k, reduction) in reductions.iter().enumerate() {
+            parts[k * width..(k + 1) * width].fill(reduction.neutral());
+        }
+        let (mut start, mut given) = (0, [[0.0; BLOCK]; MAX_GIVEN]);
+        while start < len {
+            // A block that ends where the lanes end.
+            let first = start % width;
+            let count = BLOCK.min(width - first).min(len - start);
+            // SAFETY: the elements are of the row; the caller's contract.
+            unsafe { self.load::<LEVEL>(start, count, values) };
+            let mut i = 0;
+            while i < count {
+                let (of_type, of_bool) = values.at(i);
+                let each = op.given(ROUND, of_type, of_bool, state, start + i == 0);
+                let mut k = 0;
+                while k < const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND].len() } else { 0 } } {
+                    given[k][i] = each[k];
+                    k += 1;
+                }
+                i += 1;
+            }
+            for (k, &reduction) in reductions.iter().enumerate() {
+                let parts = &mut parts[k * width + first..][..count];
+                join(reduction, parts, &given[k][..count]);
+            }
+            start += count;
+        }
+        for (k, &reduction) in reductions.iter().enumerate() {
+            let all = fold(reduction, &mut parts[k * width..(k + 1) * width], threads);
+            state.answers[first_answer(O::ROUNDS, ROUND) + k] = reduction.finish(all, state.len);
+        }
+    }
+
+    /// Computes and stores the results.
+    ///
+    /// # Safety
+    /// The contract of [`RowsFn`] holds; the processor has `LEVEL`.
+    #[inline(always)]
+    unsafe fn finish<const LEVEL: u8>(&self, op: O, state: &RowState<f32>, values: &mut Values<N>) {
+        let len = self.len as usize;
+        if const { O::INFO.row_results != 0 } {
+            // Before an element is overwritten that this reads.
+            let (mut of_type, mut of_bool) = ([0.0; N], [false; N]);
+            if len > 0 {
+                // SAFETY: the row has an element; the caller's contract.
+                unsafe { self.load::<LEVEL>(0, 1, values) };
+                (of_type, of_bool) = values.at(0);
+            }
+            let (results, _) = op.results(of_type, of_bool, state);
+            let mut k = 0;
+            while k < R {
+                if const { O::INFO }.is_row_result(k) {
+                    // SAFETY: the caller's contract.
+                    unsafe { store::<E, O, LEVEL>(k, self.results[k], 0, &[results[k]], &[false]) };
+                }
+                k += 1;
+            }
+        }
+        let (mut results, mut answers) = ([[0.0; BLOCK]; R], [[false; BLOCK]; R]);
+        let mut start = 0;
+        while start < len {
+            let count = BLOCK.min(len - start);
+            // SAFETY: the elements are of the row; the caller's contract.
+            unsafe { self.load::<LEVEL>(start, count, values) };
+            let mut i = 0;
+            while i < count {
+                let (of_type, of_bool) = values.at(i);
+                let (y, truths) = op.results(of_type, of_bool, state);
+                let mut k = 0;
+                while k < R {
+                    (results[k][i], answers[k][i]) = (y[k], truths[k]);
+                    k += 1;
+                }
+                i += 1;
+            }
+            let mut k = 0;
+            while k < R {
+                if !const { O::INFO }.is_row_result(k) {
+                    let (results, answers) = (&results[k][..count], &answers[k][..count]);
+                    // SAFETY: the elements are of the row; the caller's contract.
+                    unsafe { store::<E, O, LEVEL>(k, self.results[k], start, results, answers) };
+                }
+                k += 1;
+            }
+            start += count;
+        }
+    }
+}
+
+/// The numbers of a round that lie on the stack.
+const SMALL: usize = 1024;
+
+/// Elements of an operand from `start` on.
+///
+/// # Safety
+/// They are valid for reading, and aligned; the processor has `LEVEL`.
+#[inline(always)]
+unsafe fn elements<E: Element, const LEVEL: u8>(source: Source, start: usize, values: &mut [MaybeUninit<E::Compute>]) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if source.is_uniform() {
+            source.spread::<E>(values);
+        } else {
+            at::<LEVEL, _>(Fill::<E> { source, start, values });
+        }
+    }
+}
+
+/// Joins each part with a given number.
+#[inline(always)]
+fn join(reduction: Reduction, parts: &mut [f32], given: &[f32]) {
+    let each = |join: fn(f32, f32) -> f32, parts: &mut [f32]| {
+        for (part, &given) in parts.iter_mut().zip(given) {
+            *part = join(*part, given);
+        }
+    };
+    // A loop for each, without a question inside.
+    match reduction {
+        Reduction::Sum | Reduction::Mean => each(|a, b| Reduction::Sum.join(a, b), parts),
+        Reduction::Max => each(|a, b| Reduction::Max.join(a, b), parts),
+        Reduction::Min => each(|a, b| Reduction::Min.join(a, b), parts),
+    }
+}
+
+/// Folds the lanes of each thread, then the threads of each warp, then the warps, in halves.
+fn fold(reduction: Reduction, parts: &mut [f32], threads: usize) -> f32 {
+    let lanes = parts.len() / threads;
+    let mut of_threads = [0.0; MAX_THREADS as usize];
+    let halves = |parts: &mut [f32]| {
+        let mut half = parts.len() / 2;
+        while half > 0 {
+            let (near, far) = parts.split_at_mut(half);
+            join(reduction, near, &far[..half]);
+            half /= 2;
+        }
+        parts[0]
+    };
+    for (part, lanes) in of_threads.iter_mut().zip(parts.chunks_mut(lanes)) {
+        *part = halves(lanes);
+    }
+    let warp = threads.min(WARP as usize);
+    let mut of_warps = [0.0; (MAX_THREADS / WARP) as usize];
+    for (part, threads) in of_warps.iter_mut().zip(of_threads[..threads].chunks_mut(warp)) {
+        *part = halves(threads);
+    }
+    halves(&mut of_warps[..threads / warp])
+}
+
+/// Stores elements of result `k` from `start` on, in its type.
+///
+/// # Safety
+/// They are valid for writing, and aligned; the processor has `LEVEL`.
+#[inline(always)]
+unsafe fn store<E: Element, O: RowData, const LEVEL: u8>(
+    k: usize,
+    target: Target,
+    start: usize,
+    results: &[f32],
+    truths: &[bool],
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match const { O::INFO }.fixed_type(k) {
+            Some(DType::F32) => put::<f32, _, LEVEL>(target, start, results, |value| value),
+            Some(DType::F16) => put::<f16, _, LEVEL>(target, start, results, Coarse),
+            Some(DType::BF16) => put::<bf16, _, LEVEL>(target, start, results, Coarse),
+            Some(DType::F8E4M3) => put::<F8E4M3, _, LEVEL>(target, start, results, Rough),
+            Some(DType::F8E5M2) => put::<F8E5M2, _, LEVEL>(target, start, results, Rough),
+            _ if const { O::INFO.bool_results } >> k & 1 == 1 => {
+                put::<Bool, _, LEVEL>(target, start, truths, Logic);
+            }
+            _ => put::<E, _, LEVEL>(target, start, results, |value| E::Compute::from_word(value.to_bits().into())),
+        }
+    }
+}
+
+/// Stores what `of` makes of values.
+///
+/// # Safety
+/// The conditions of [`store`].
+#[inline(always)]
+unsafe fn put<E: Element, V: Copy, const LEVEL: u8>(
+    target: Target,
+    start: usize,
+    values: &[V],
+    of: impl Fn(V) -> E::Compute,
+) {
+    let mut buffer = Buffer::<E>::NEW;
+    for (to, &value) in buffer.0.iter_mut().zip(values) {
+        to.write(of(value));
+    }
+    // SAFETY: the caller's contract.
+    unsafe { at::<LEVEL, _>(Store::<E> { target, start, values: &buffer.0[..values.len()] }) };
+}
+
+/// A call on the CPU.
+pub(crate) struct RowsRun<'a, const T: usize> {
+    /// The op.
+    pub(crate) op: RowsFn,
+    /// The loop over rows: of the results, then the operands, then nothing.
+    pub(crate) walk: &'a Walk<T>,
+    /// Steps along a row, in the same order.
+    pub(crate) along: [i64; T],
+    /// First elements of the results.
+    pub(crate) results: &'a [*mut u8],
+    /// First elements of the operands.
+    pub(crate) operands: &'a [*const u8],
+    /// Operands that came with the call.
+    pub(crate) given: &'a [Option<u64>],
+    /// Bytes of an element of each tensor.
+    pub(crate) sizes: [usize; T],
+    /// Elements of a row.
+    pub(crate) len: u32,
+    /// Parameters.
+    pub(crate) words: &'a ParamWords,
+}
+
+// SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own rows.
+unsafe impl<const T: usize> Sync for RowsRun<'_, T> {}
+
+/// Elements of a task.
+const TASK: usize = 1 << 14;
+
+impl<const T: usize> RowsRun<'_, T> {
+    /// Runs the op on every row, in parallel.
+    ///
+    /// # Safety
+    /// Every row of the walk is valid in its tensors, as [`RowsFn`] asks.
+    pub(crate) unsafe fn run(&self) {
+        let this = self;
+        let rows = this.walk.numel() as usize;
+        let together = TASK.div_ceil((this.len as usize).max(1)).max(1);
+        tasks(rows.div_ceil(together), |task| {
+            let first = task * together;
+            (first..rows.min(first + together)).for_each(|row| {
+                let place = this.walk.place(row as u64);
+                let bytes = |k: usize| place[k] as isize * this.sizes[k] as isize;
+                let count = this.results.len();
+                let none = Source { pointer: std::ptr::null(), step: 0, word: None };
+                let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
+                for (k, (operand, word)) in this.operands.iter().zip(this.given).enumerate() {
+                    let pointer = operand.wrapping_offset(bytes(count + k));
+                    sources[k] = Source { pointer, step: this.along[count + k] as isize, word: *word };
+                }
+                for (k, result) in this.results.iter().enumerate() {
+                    let pointer = result.wrapping_offset(bytes(k));
+                    targets[k] = Target { pointer, step: this.along[k] as isize };
+                }
+                // SAFETY: the caller's contract.
+                unsafe { (this.op)(&sources[..this.operands.len()], &targets[..count], this.len, this.words) };
+            });
+        });
+    }
+}
