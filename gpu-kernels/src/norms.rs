@@ -17,7 +17,8 @@ pub fn rms_norm<T: Real>(
     #[param(default = false)] rounded: bool,
 ) -> T {
     let y = x * (row.mean(x * x) + eps).rsqrt();
-    let y = if rounded { row.stored(y) } else { y };
+    let stored = row.stored(y);
+    let y = if rounded { stored } else { y };
     y * (weight + offset)
 }
 
@@ -35,19 +36,20 @@ pub fn add_rms_norm<T: Real>(
 ) -> (T, T) {
     let sum = row.stored(x + residual);
     let y = sum * (row.mean(sum * sum) + eps).rsqrt();
-    let y = if rounded { row.stored(y) } else { y };
+    let stored = row.stored(y);
+    let y = if rounded { stored } else { y };
     (y * (weight + offset), sum)
 }
 
 /// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`, by the biased variance. Source: `torch.nn.functional.layer_norm`.
-#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, weight, eps))]
 pub fn layer_norm<T: Real>(x: T, weight: T, bias: T, row: Row<T>, #[param(default = 1e-5)] eps: T) -> T {
     let d = x - row.mean(x);
     (d * (row.mean(d * d) + eps).rsqrt()).mul_add(weight, bias)
 }
 
 /// [`layer_norm()`] of `x + residual`, which is rounded to the element type first, and that sum.
-#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, results(y, sum))]
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, residual, weight, eps), results(y, sum))]
 pub fn add_layer_norm<T: Real>(
     x: T,
     residual: T,
@@ -64,5 +66,5 @@ pub fn add_layer_norm<T: Real>(
 /// `x / max(sqrt(sum(x^2)), eps)`. Source: `torch.nn.functional.normalize` with `p=2` and `dim=-1`.
 #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
 pub fn l2_normalize<T: Real>(x: T, row: Row<T>, #[param(default = 1e-12)] eps: T) -> T {
-    x / row.sum(x * x).sqrt().maximum(eps)
+    x * (T::ONE / row.sum(x * x).sqrt().maximum(eps))
 }

@@ -6,7 +6,7 @@
 //!
 //! **The tree of a reduction is fixed by the op, the row's length and the element type.** A row has `threads * lanes`
 //! virtual lanes ([`threads`]); element `i` belongs to lane `i % (threads * lanes)`, which takes its elements in order.
-//! Lanes are folded in halves: those of a vector, of a warp, of the warps. So a row has the same bits in every batch, on every
+//! Lanes are folded in halves: those of a vector, of a warp, of 16 warps. So a row has the same bits in every batch, on every
 //! GPU and on the CPU.
 
 use core::cell::Cell;
@@ -335,20 +335,19 @@ pub const fn vectors(element: usize, operands: usize) -> usize {
     }
 }
 
-/// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many operands: a power of two, by
-/// which the tree of its reductions is fixed.
+/// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many operands: a power of two up to a
+/// warp, or whole warps. The tree of its reductions is fixed by it.
 #[must_use]
 pub const fn threads(len: usize, element: usize, operands: usize) -> u32 {
     let vectors = len.div_ceil(lanes(element));
     let each = self::vectors(element, operands);
-    let mut threads = 1_u32;
-    while threads < WARP && (threads as usize) < vectors {
-        threads *= 2;
+    let wanted = vectors.div_ceil(each);
+    if wanted <= WARP as usize {
+        return if wanted == 0 { 1 } else { (wanted as u32).next_power_of_two() };
     }
-    while threads < most_threads(operands) && threads as usize * each < vectors {
-        threads *= 2;
-    }
-    threads
+    let warps = wanted.div_ceil(WARP as usize);
+    let most = most_threads(operands);
+    if warps >= (most / WARP) as usize { most } else { warps as u32 * WARP }
 }
 
 /// True if the threads of a row hold all of its vectors in registers.
@@ -367,9 +366,9 @@ mod tests {
         let of = |len| threads(len, 2, 2);
         assert_eq!(
             [0, 1, 8, 9, 64, 128, 256, 1024, 4096, 5120, 16_384, 1 << 20].map(of),
-            [1, 1, 1, 2, 8, 16, 32, 32, 128, 256, 512, 512]
+            [1, 1, 1, 1, 2, 4, 8, 32, 128, 160, 512, 512]
         );
-        assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 512, 512]);
+        assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 288, 512]);
         assert!(is_held(16_384, 2, 2) && !is_held(16_385, 2, 2));
         assert_eq!([(2, 2), (2, 3), (2, 5), (4, 5), (1, 8)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
     }

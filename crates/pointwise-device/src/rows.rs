@@ -1,8 +1,8 @@
 //! Kernels of formulas that reduce over rows: the last dimension of their operands.
 //!
 //! A row has `threads` threads, by [`pointwise_core::rows::threads`]: a part of a warp, a warp, or a block. In the `held` kernel
-//! they load the row once and keep it in registers. In the `streamed` kernel they load it once for each round: rows that are
-//! too long, and rows that are no aligned vectors, whose accesses are single elements. Both reduce by the same tree.
+//! they load the row once and keep it in registers. In the `streamed` kernel, for rows that are too long, they load it once for
+//! each round. Both reduce by the same tree, by vectors or, where rows are no aligned vectors, by single elements.
 //!
 //! A result may be an operand's very memory: the threads of a row have read what they need of it before they write.
 //! Otherwise all tensors are disjoint.
@@ -10,15 +10,16 @@
 use core::arch::asm;
 
 use pointwise_core::formula::OpData;
-use pointwise_core::launch::{ONCE, ROW_SPLITS, Steps, how};
+use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
     MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, first_answer, most_threads,
 };
 use pointwise_core::{Coarse, DType, Logic, Rough, Word};
 
 use crate::element::Bool;
-use crate::formula::{Loaded, Places, Tensors, arguments, fetch, one_each, place, put};
-use crate::packed::{Packed, unroll};
+use crate::formula::{Places, Tensors, place, put, splat};
+use crate::memory;
+use crate::packed::{self, Packed, unroll};
 use crate::thread;
 
 /// The rows of a launch.
@@ -28,7 +29,7 @@ pub struct Shape {
     pub rows: u32,
     /// The elements of each.
     pub len: u32,
-    /// The threads of each, a power of two.
+    /// The threads of each.
     pub threads: u32,
 }
 
@@ -36,13 +37,23 @@ pub struct Shape {
 const WARPS: u32 = MAX_THREADS / WARP;
 
 /// A thread's part of a row.
-struct Part<'a, O, const N: usize, const R: usize> {
-    tensors: &'a Tensors<N, R>,
-    /// The places of the row's first elements.
-    row: Places<N, R>,
-    shape: Shape,
-    /// The thread's index in the row.
+struct Part<O, const N: usize, const R: usize> {
+    /// The row's first elements.
+    results: [*mut u8; R],
+    operands: [*const u8; N],
+    /// Bit `k`: operand `k` has an element for each of the row. The others are in `once`.
+    moving: u32,
+    /// A vector of the one element, of operands that are not moving.
+    once: [[u64; 2]; N],
+    len: u32,
+    /// The threads of the row.
+    threads: u32,
+    /// The thread's index among them.
     thread: u32,
+    /// True if every access is to one element.
+    is_single: bool,
+    /// True if the row exists. A thread without one works on the last row, as others of its warp wait for it, and writes nothing.
+    is_there: bool,
     op: O,
 }
 
@@ -51,10 +62,10 @@ struct Part<'a, O, const N: usize, const R: usize> {
 /// # Safety
 /// `steps` leads to the first element of each of `rows < 2^31` rows, from the first elements of the `T` tensors: the results,
 /// then the operands. There, each operand is a number, as `mode` says, or valid for `len` elements, or for one if it is
-/// [`ONCE`]. Results are valid for writing `len` elements, or one if the row has one. `len` is a multiple of `L`, and all that
-/// is read and written by vectors is aligned to them. A result is equal to an operand or disjoint from it, and disjoint from the
-/// other results and rows. A row has `threads` threads, a power of two and a whole number of them a block, which is one row if
-/// they are more than a warp; they have at least `len` elements together. The module declares `pointwise_rows`.
+/// [`ONCE`]. Results are valid for writing `len` elements, or one if the row has one. Without [`SINGLES`], `len` is a multiple of
+/// `L`, and all that is read and written by vectors is aligned to them. A result is equal to an operand or disjoint from it, and
+/// disjoint from the other results and rows. A row has `threads` threads, a power of two or whole warps; a block has whole
+/// rows, one if they are more than a warp. They have at least `len` elements together. The module declares `pointwise_rows`.
 #[inline(always)]
 pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -65,51 +76,31 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    if const { most_threads(N) == MAX_THREADS } {
-        thread::at_most_registers::<128>();
-    }
-    let (part, is_there) = Part::new::<T>(tensors, steps, shape, op);
-    let vectors = shape.len / L as u32;
-    let index = |j: usize| part.thread + j as u32 * shape.threads;
-    let mut held = [[Loaded::NONE; N]; V];
-    unroll!(at most 4: j < V => {
-        if index(j) < vectors {
-            // SAFETY: the vector is of the row; the caller's contract.
-            held[j] = unsafe { fetch::<E, O, N, R, L>(tensors, tensors.mode, &part.at(index(j) * L as u32)) };
-        }
-    });
+    few_registers::<N>();
+    // SAFETY: the caller's contract.
+    let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
+    // SAFETY: as above.
+    let held = unsafe { part.load::<E, L, V>(part.thread) };
     let mut row = RowState::new(shape.len, E::DTYPE);
     unroll!(at most 4: round < O::ROUNDS.len() => {
         let mut sums = Sums::<L>::new::<O>(round);
-        unroll!(at most 4: j < V => {
-            if index(j) < vectors {
-                let lanes = Lanes::of::<E, O, R>(&held[j], &tensors.words);
-                sums.add::<O, N, R>(op, round, &lanes, &row, index(j) * L as u32, u32::MAX);
-            }
-        });
+        part.add::<E, L, V>(&mut sums, round, &held, &row, part.thread);
         sums.finish::<O>(round, &mut row, shape.threads);
     });
     op.solve(&mut row);
-    // Before an element is overwritten that it reads.
-    if is_there {
-        // SAFETY: the caller's contract.
-        unsafe { part.write_of_row::<E>(&row) };
+    // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+    unsafe {
+        part.write_of_row::<E>(&row);
+        part.write::<E, L, V>(&held, &row, part.thread);
     }
-    unroll!(at most 4: j < V => {
-        if index(j) < vectors && is_there {
-            let lanes = Lanes::of::<E, O, R>(&held[j], &tensors.words);
-            // SAFETY: the vector is of the row; the caller's contract.
-            unsafe { part.write::<E, L>(&lanes, &row, index(j) * L as u32, u32::MAX) };
-        }
-    });
 }
 
-/// Reads the rows once for each round, by vectors, or by single elements if `mode` has [`SINGLES`].
+/// Reads the rows once for each round, `V` vectors at a time.
 ///
 /// # Safety
-/// The conditions of [`held`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
+/// The conditions of [`held`], but for the number of threads.
 #[inline(always)]
-pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, const L: usize>(
+pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
     steps: &Steps<T, ROW_SPLITS>,
     shape: Shape,
@@ -118,10 +109,9 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    if const { most_threads(N) == MAX_THREADS } {
-        thread::at_most_registers::<128>();
-    }
-    let (part, is_there) = Part::new::<T>(tensors, steps, shape, op);
+    few_registers::<N>();
+    // SAFETY: the caller's contract.
+    let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     let vectors = shape.len.div_ceil(L as u32);
     let mut row = RowState::new(shape.len, E::DTYPE);
     unroll!(at most 4: round < O::ROUNDS.len() => {
@@ -129,150 +119,303 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
         let mut index = part.thread;
         while index < vectors {
             thread::no_unrolling();
-            let first = index * L as u32;
-            // SAFETY: the vector begins in the row; the caller's contract.
-            let lanes = unsafe { part.load::<E, L>(first) };
-            sums.add::<O, N, R>(op, round, &lanes, &row, first, shape.len - first);
-            index += shape.threads;
+            // SAFETY: the caller's contract.
+            let held = unsafe { part.load::<E, L, V>(index) };
+            part.add::<E, L, V>(&mut sums, round, &held, &row, index);
+            index += shape.threads * V as u32;
         }
         sums.finish::<O>(round, &mut row, shape.threads);
     });
     op.solve(&mut row);
-    // Before an element is overwritten that it reads.
-    if is_there {
-        // SAFETY: the caller's contract.
-        unsafe { part.write_of_row::<E>(&row) };
-    }
+    // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+    unsafe { part.write_of_row::<E>(&row) };
     let mut index = part.thread;
-    while index < vectors && is_there {
+    while index < vectors {
         thread::no_unrolling();
-        let first = index * L as u32;
-        // SAFETY: the vector begins in the row; the caller's contract.
+        // SAFETY: the caller's contract.
         unsafe {
-            let lanes = part.load::<E, L>(first);
-            part.write::<E, L>(&lanes, &row, first, shape.len - first);
+            let held = part.load::<E, L, V>(index);
+            part.write::<E, L, V>(&held, &row, index);
         }
-        index += shape.threads;
+        index += shape.threads * V as u32;
     }
 }
 
-impl<'a, O, const N: usize, const R: usize> Part<'a, O, N, R>
+/// Keeps a block of the most threads within a multiprocessor's registers.
+#[inline(always)]
+fn few_registers<const N: usize>() {
+    if const { most_threads(N) == MAX_THREADS } {
+        thread::at_most_registers::<128>();
+    }
+}
+
+/// A bit for each operand.
+const fn all<const N: usize>() -> u32 {
+    (1 << N) - 1
+}
+
+/// Bytes of an element of operand `k`.
+#[inline(always)]
+const fn size<E, O: OpData>(k: usize) -> usize {
+    if O::INFO.bool_operands >> k & 1 == 1 { 1 } else { size_of::<E>() }
+}
+
+impl<O, const N: usize, const R: usize> Part<O, N, R>
 where
     O: RowData + RowOp<f32, N, R>,
 {
-    /// Returns the thread's part, and true if its row exists. A thread without a row works on the last one, as the others of its
-    /// warp wait for it, and writes nothing.
+    /// Finds the thread's part, and reads the operands that are one element.
+    ///
+    /// # Safety
+    /// The conditions of [`held`].
     #[inline(always)]
-    fn new<const T: usize>(
-        tensors: &'a Tensors<N, R>,
+    unsafe fn new<E: Packed, const T: usize, const L: usize>(
+        tensors: &Tensors<N, R>,
         steps: &Steps<T, ROW_SPLITS>,
         shape: Shape,
         op: O,
-    ) -> (Self, bool) {
-        let (thread, log) = (thread::thread_idx_x(), shape.threads.trailing_zeros());
-        let row = thread::block_idx_x() * (thread::block_dim_x() >> log) + (thread >> log);
+    ) -> Self {
+        let thread = thread::thread_idx_x();
+        // More than a warp are all of the block; fewer are a power of two.
+        let is_block = shape.threads > WARP;
+        let log = if is_block { 31 } else { shape.threads.trailing_zeros() };
+        let row = if is_block {
+            thread::block_idx_x()
+        } else {
+            thread::block_idx_x() * (thread::block_dim_x() >> log) + (thread >> log)
+        };
         let is_there = row < shape.rows;
-        let at = place(steps, if is_there { row } else { shape.rows - 1 });
-        (Part { tensors, row: at, shape, thread: thread & (shape.threads - 1), op }, is_there)
-    }
-
-    /// Returns the places of an element of the row.
-    #[inline(always)]
-    fn at(&self, element: u32) -> Places<N, R> {
-        let mut at = self.row;
-        unroll!(at most 8: k < R => { at.results[k] += element as i64; });
+        let at: Places<N, R> = place(steps, if is_there { row } else { shape.rows - 1 });
+        let mut results = tensors.results;
+        unroll!(at most 8: k < R => {
+            let bytes = match const { O::INFO }.fixed_type(k) {
+                Some(dtype) => dtype.size(),
+                None if const { O::INFO.bool_results } >> k & 1 == 1 => 1,
+                None => size_of::<E>(),
+            };
+            results[k] = results[k].wrapping_offset(at.results[k] as isize * bytes as isize);
+        });
+        let (mut operands, mut moving, mut once) = (tensors.operands, 0, [[0; 2]; N]);
         unroll!(at most 12: k < N => {
-            if how(self.tensors.mode, k as u32) != ONCE {
-                at.operands[k] += element as i64;
-            }
+            operands[k] = operands[k].wrapping_offset(at.operands[k] as isize * size::<E, O>(k) as isize);
+            moving |= ((how(tensors.mode, k as u32) == 0) as u32) << k;
         });
-        at
-    }
-
-    /// Loads `L` elements from `first` on, as far as they are of the row.
-    ///
-    /// # Safety
-    /// The row has `first`; the conditions of [`streamed`].
-    #[inline(always)]
-    unsafe fn load<E: Packed, const L: usize>(&self, first: u32) -> Lanes<N, L> {
-        let mode = self.tensors.mode;
-        if mode & SINGLES == 0 {
-            // SAFETY: the caller's contract.
-            let loaded = unsafe { fetch::<E, O, N, R, L>(self.tensors, mode, &self.at(first)) };
-            return Lanes::of::<E, O, R>(&loaded, &self.tensors.words);
+        if moving != all::<N>() {
+            unroll!(at most 12: k < N => {
+                let is_bool = const { O::INFO.bool_operands } >> k & 1 == 1;
+                // SAFETY: the operand is one element; the caller's contract.
+                once[k] = unsafe {
+                    match how(tensors.mode, k as u32) {
+                        ONCE => {
+                            let element = memory::load(operands[k], size::<E, O>(k))[0];
+                            if is_bool { splat::<Bool>(element) } else { splat::<E>(element) }
+                        }
+                        NUMBER if is_bool => splat::<Bool>(tensors.words[k]),
+                        NUMBER => packed::pack::<E, L>([E::Compute::from_word(tensors.words[k]); L]),
+                        _ => [0; 2],
+                    }
+                };
+            });
         }
-        let mut lanes = Lanes { values: [[0.0; N]; L], truths: [[false; N]; L] };
-        unroll!(l < L => {
-            if first + (l as u32) < self.shape.len {
-                // SAFETY: the element is of the row; the caller's contract.
-                let loaded = unsafe { fetch::<E, O, N, R, 1>(self.tensors, one_each::<N>(mode), &self.at(first + l as u32)) };
-                let one = Lanes::<N, 1>::of::<E, O, R>(&loaded, &self.tensors.words);
-                (lanes.values[l], lanes.truths[l]) = (one.values[0], one.truths[0]);
-            }
-        });
-        lanes
+        let thread = if is_block { thread } else { thread & (shape.threads - 1) };
+        let is_single = tensors.mode & SINGLES != 0;
+        let Shape { len, threads, .. } = shape;
+        Part { results, operands, moving, once, len, threads, thread, is_single, is_there, op }
     }
 
-    /// Computes and stores the results of `L` elements from `first` on, of which `left` are of the row.
+    /// Returns true if operand `k` has an element for each of the row.
+    #[inline(always)]
+    fn moves(&self, k: usize) -> bool {
+        self.moving >> k & 1 == 1
+    }
+
+    /// Loads `V` vectors of each operand, as far as they are of the row: the thread's from its vector `index` on. All loads are
+    /// under way before the first is waited for.
     ///
     /// # Safety
-    /// The conditions of [`streamed`].
+    /// The conditions of [`held`].
     #[inline(always)]
-    unsafe fn write<E: Packed, const L: usize>(&self, lanes: &Lanes<N, L>, row: &RowState<f32>, first: u32, left: u32) {
-        let (mut values, mut truths) = ([[0.0; L]; R], [[Logic(false); L]; R]);
+    unsafe fn load<E: Packed, const L: usize, const V: usize>(&self, index: u32) -> [[[u64; 2]; N]; V] {
+        let mut held = [[[0; 2]; N]; V];
+        if self.is_single {
+            unroll!(at most 4: j < V => {
+                let first = (index + j as u32 * self.threads) * L as u32;
+                unroll!(at most 12: k < N => {
+                    let bits = 8 * size::<E, O>(k);
+                    unroll!(l < L => {
+                        let at = first + l as u32;
+                        let place = self.operands[k].wrapping_add(at as usize * size::<E, O>(k));
+                        let works = at < self.len && self.moves(k);
+                        // SAFETY: the element is of the row; the caller's contract.
+                        let element = unsafe { memory::load_unless(place, size::<E, O>(k), if works { 0 } else { NUMBER }) };
+                        let element = if works { element } else { 0 };
+                        held[j][k][l * bits / 64] |= element << (l * bits % 64);
+                    });
+                });
+            });
+        } else {
+            unroll!(at most 4: j < V => {
+                let first = (index + j as u32 * self.threads) * L as u32;
+                unroll!(at most 12: k < N => {
+                    let place = self.operands[k].wrapping_add(first as usize * size::<E, O>(k));
+                    let works = (first < self.len && self.moves(k)) as u32;
+                    // SAFETY: the vector is of the row; the caller's contract.
+                    held[j][k] = unsafe { memory::load_here_if(place, L * size::<E, O>(k), works) };
+                });
+            });
+        }
+        if self.moving != all::<N>() {
+            unroll!(at most 4: j < V => {
+                unroll!(at most 12: k < N => { held[j][k] = if self.moves(k) { held[j][k] } else { self.once[k] }; });
+            });
+        }
+        held
+    }
+
+    /// Adds what loaded vectors give to the reductions of a round. All are computed, and those that are not there do not count:
+    /// without branches, what a round has computed serves the next.
+    #[inline(always)]
+    fn add<E: Packed, const L: usize, const V: usize>(
+        &self,
+        sums: &mut Sums<L>,
+        round: usize,
+        held: &[[[u64; 2]; N]; V],
+        row: &RowState<f32>,
+        index: u32,
+    ) {
+        unroll!(at most 4: j < V => {
+            let first = (index + j as u32 * self.threads) * L as u32;
+            let lanes = Lanes::<N, L>::of::<E, O>(&held[j]);
+            let mut given = [[0.0; L]; MAX_GIVEN];
+            unroll!(l < L => {
+                let is_first = j == 0 && l == 0 && first == 0;
+                let each = self.op.given(round, lanes.values[l], lanes.truths[l], row, is_first);
+                unroll!(at most 9: k < MAX_GIVEN => { given[k][l] = each[k]; });
+            });
+            if first + L as u32 <= self.len {
+                sums.add::<O>(round, &given, L as u32);
+            } else if self.is_single && first < self.len {
+                sums.add::<O>(round, &given, self.len - first);
+            }
+        });
+    }
+
+    /// Computes and stores the results of loaded vectors, as far as they are of the row.
+    ///
+    /// # Safety
+    /// The conditions of [`held`].
+    #[inline(always)]
+    unsafe fn write<E: Packed, const L: usize, const V: usize>(
+        &self,
+        held: &[[[u64; 2]; N]; V],
+        row: &RowState<f32>,
+        index: u32,
+    ) {
+        unroll!(at most 4: j < V => {
+            let first = (index + j as u32 * self.threads) * L as u32;
+            let results = self.results(&Lanes::<N, L>::of::<E, O>(&held[j]), row);
+            // SAFETY: what is stored is of the row; the caller's contract.
+            unsafe {
+                if self.is_single {
+                    self.store_singles::<E, L>(first, &results);
+                } else if first < self.len && self.is_there {
+                    self.store::<E, L>(first, &results);
+                }
+            }
+        });
+    }
+
+    /// Loads one element of each operand.
+    ///
+    /// # Safety
+    /// The row has it; the conditions of [`held`].
+    #[inline(always)]
+    unsafe fn single<E: Packed>(&self, at: u32) -> Lanes<N, 1> {
+        let mut bits = [[0; 2]; N];
+        unroll!(at most 12: k < N => {
+            let place = self.operands[k].wrapping_add(at as usize * size::<E, O>(k));
+            let how = if self.moves(k) { 0 } else { NUMBER };
+            // SAFETY: the caller's contract.
+            let element = unsafe { memory::load_unless(place, size::<E, O>(k), how) };
+            bits[k] = if self.moves(k) { [element, 0] } else { self.once[k] };
+        });
+        Lanes::of::<E, O>(&bits)
+    }
+
+    /// Computes the results of a vector.
+    #[inline(always)]
+    fn results<const L: usize>(&self, lanes: &Lanes<N, L>, row: &RowState<f32>) -> Results<R, L> {
+        let mut results = Results { values: [[0.0; L]; R], truths: [[Logic(false); L]; R] };
         unroll!(l < L => {
             let (of_type, of_bool) = self.op.results(lanes.values[l], lanes.truths[l], row);
             unroll!(at most 8: k < R => {
-                values[k][l] = of_type[k];
-                truths[k][l] = Logic(of_bool[k]);
+                results.values[k][l] = of_type[k];
+                results.truths[k][l] = Logic(of_bool[k]);
             });
         });
-        let at = self.at(first);
-        let is_vector = self.tensors.mode & SINGLES == 0;
+        results
+    }
+
+    /// Stores the results of a vector, from element `first` on.
+    ///
+    /// # Safety
+    /// The row has `L` elements there; the conditions of [`held`].
+    #[inline(always)]
+    unsafe fn store<E: Packed, const L: usize>(&self, first: u32, results: &Results<R, L>) {
         unroll!(at most 8: k < R => {
             if !const { O::INFO }.is_row_result(k) {
-                let target = self.tensors.results[k];
-                // SAFETY: the elements are of the row; the caller's contract.
-                unsafe {
-                    if is_vector {
-                        store::<E, O, L>(k, target, at.results[k], values[k], truths[k]);
-                    } else {
-                        unroll!(l < L => {
-                            if (l as u32) < left {
-                                store::<E, O, 1>(k, target, at.results[k] + l as i64, [values[k][l]], [truths[k][l]]);
-                            }
-                        });
-                    }
-                }
+                // SAFETY: the caller's contract.
+                unsafe { store::<E, O, L>(k, self.results[k], first as i64, results.values[k], results.truths[k]) };
             }
+        });
+    }
+
+    /// Stores the results of `L` elements from `first` on, as far as they are of the row.
+    ///
+    /// # Safety
+    /// The conditions of [`held`].
+    #[inline(always)]
+    unsafe fn store_singles<E: Packed, const L: usize>(&self, first: u32, results: &Results<R, L>) {
+        unroll!(l < L => {
+            let at = first + l as u32;
+            unroll!(at most 8: k < R => {
+                if !const { O::INFO }.is_row_result(k) && at < self.len && self.is_there {
+                    let (values, truths) = ([results.values[k][l]], [results.truths[k][l]]);
+                    // SAFETY: the element is of the row; the caller's contract.
+                    unsafe { store::<E, O, 1>(k, self.results[k], at as i64, values, truths) };
+                }
+            });
         });
     }
 
     /// Computes and stores the results that the row has once, by its first thread.
     ///
     /// # Safety
-    /// The conditions of [`streamed`].
+    /// The conditions of [`held`].
     #[inline(always)]
     unsafe fn write_of_row<E: Packed>(&self, row: &RowState<f32>) {
-        if const { O::INFO.row_results == 0 } || self.thread != 0 {
+        if const { O::INFO.row_results == 0 } || self.thread != 0 || !self.is_there {
             return;
         }
         let mut lanes = Lanes::<N, 1> { values: [[0.0; N]], truths: [[false; N]] };
-        if self.shape.len > 0 {
+        if self.len > 0 {
             // SAFETY: the row has an element; the caller's contract.
-            let loaded = unsafe { fetch::<E, O, N, R, 1>(self.tensors, one_each::<N>(self.tensors.mode), &self.at(0)) };
-            lanes = Lanes::of::<E, O, R>(&loaded, &self.tensors.words);
+            lanes = unsafe { self.single::<E>(0) };
         }
         let (of_type, of_bool) = self.op.results(lanes.values[0], lanes.truths[0], row);
         unroll!(at most 8: k < R => {
             if const { O::INFO }.is_row_result(k) {
                 // SAFETY: the caller's contract.
-                unsafe {
-                    store::<E, O, 1>(k, self.tensors.results[k], self.row.results[k], [of_type[k]], [Logic(of_bool[k])]);
-                }
+                unsafe { store::<E, O, 1>(k, self.results[k], 0, [of_type[k]], [Logic(of_bool[k])]) };
             }
         });
     }
+}
+
+/// The results of `L` elements.
+struct Results<const R: usize, const L: usize> {
+    values: [[f32; L]; R],
+    truths: [[Logic; L]; R],
 }
 
 /// The operands of `L` elements, in f32: a row has the same bits wherever it is computed, and approximate functions would have
@@ -284,13 +427,18 @@ struct Lanes<const N: usize, const L: usize> {
 
 impl<const N: usize, const L: usize> Lanes<N, L> {
     #[inline(always)]
-    fn of<E: Packed, O: OpData, const R: usize>(loaded: &[Loaded; N], words: &[u64; N]) -> Self {
-        let (compute, truths) = arguments::<E, O, N, L>(loaded, words);
-        let mut values = [[0.0; N]; L];
-        unroll!(l < L => {
-            unroll!(at most 12: k < N => { values[l][k] = f32::from_bits(compute[l][k].to_word() as u32); });
+    fn of<E: Packed, O: OpData>(bits: &[[u64; 2]; N]) -> Self {
+        let mut lanes = Lanes { values: [[0.0; N]; L], truths: [[false; N]; L] };
+        unroll!(at most 12: k < N => {
+            if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                let truths = packed::unpack::<Bool, L>(bits[k]);
+                unroll!(l < L => { lanes.truths[l][k] = truths[l].0; });
+            } else {
+                let values = packed::unpack::<E, L>(bits[k]);
+                unroll!(l < L => { lanes.values[l][k] = f32::from_bits(values[l].to_word() as u32); });
+            }
         });
-        Lanes { values, truths }
+        lanes
     }
 }
 
@@ -317,27 +465,16 @@ impl<const L: usize> Sums<L> {
         Sums { parts }
     }
 
-    /// Adds what a vector's elements give: those from `first` on, of which `left` are of the row.
+    /// Adds what the elements of a vector give, the first `count`.
     #[inline(always)]
-    fn add<O, const N: usize, const R: usize>(
-        &mut self,
-        op: O,
-        round: usize,
-        lanes: &Lanes<N, L>,
-        row: &RowState<f32>,
-        first: u32,
-        left: u32,
-    ) where
-        O: RowData + RowOp<f32, N, R>,
-    {
-        unroll!(l < L => {
-            let given = op.given(round, lanes.values[l], lanes.truths[l], row, l == 0 && first == 0);
-            unroll!(at most 9: k < MAX_GIVEN => {
-                if let Some(reduction) = reduction::<O>(round, k) {
-                    let joined = reduction.join(self.parts[k][l], given[k]);
-                    self.parts[k][l] = if (l as u32) < left { joined } else { self.parts[k][l] };
-                }
-            });
+    fn add<O: RowData>(&mut self, round: usize, given: &[[f32; L]; MAX_GIVEN], count: u32) {
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                unroll!(l < L => {
+                    let joined = reduction.join(self.parts[k][l], given[k][l]);
+                    self.parts[k][l] = if (l as u32) < count { joined } else { self.parts[k][l] };
+                });
+            }
         });
     }
 
@@ -357,18 +494,20 @@ impl<const L: usize> Sums<L> {
             }
         });
         if threads > WARP {
-            let thread = thread::thread_idx_x();
+            let (thread, warps) = (thread::thread_idx_x(), threads / WARP);
             unroll!(at most 9: k < MAX_GIVEN => {
                 if reduction::<O>(round, k).is_some() && thread % WARP == 0 {
                     put_shared((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);
                 }
             });
             thread::sync_threads();
-            let warps = threads / WARP;
             unroll!(at most 9: k < MAX_GIVEN => {
                 if let Some(reduction) = reduction::<O>(round, k) {
-                    let part = get_shared((first + k) as u32 * WARPS + (thread & (warps - 1)));
-                    self.parts[k][0] = within_warp(part, reduction, warps);
+                    // Every warp has the answer. There are places for as many warps as a row may have.
+                    let warp = thread % WARPS;
+                    let part = get_shared((first + k) as u32 * WARPS + warp);
+                    let part = if warp < warps { part } else { reduction.neutral() };
+                    self.parts[k][0] = within_warp(part, reduction, WARPS);
                 }
             });
         }

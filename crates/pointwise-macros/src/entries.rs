@@ -104,14 +104,15 @@ impl Entries {
             "held" | "streamed" => {
                 let size = quote!(::core::mem::size_of::<#element>());
                 let lanes = quote!({ #core::rows::lanes(#size) });
-                let held = quote!(, { #core::rows::vectors(#size, #operands) });
-                let (template, held) =
-                    if class == "held" { (quote!(held), Some(held)) } else { (quote!(streamed), None) };
+                // Several vectors at a time would take too many registers where a row is read again and again.
+                let vectors =
+                    if class == "held" { quote!({ #core::rows::vectors(#size, #operands) }) } else { quote!(1) };
+                let template = Ident::new(class, Span::call_site());
                 (
                     quote!(rows: u32, len: u32, threads: u32,),
                     quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
                     quote! {
-                        #template::<#element, #this, #operands, #results, #tensors, #lanes #held>(
+                        #template::<#element, #this, #operands, #results, #tensors, #lanes, #vectors>(
                             &tensors, &steps, #root::__private::rows::Shape { rows, len, threads }, op,
                         )
                     },

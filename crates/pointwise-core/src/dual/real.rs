@@ -88,6 +88,11 @@ impl<T: Real, const K: usize> Real for Dual<T, K> {
         self.then(|_| y, |t| t * y)
     }
     #[inline(always)]
+    fn exp_negative(self) -> Self {
+        let y = self.value.exp_negative();
+        self.then(|_| y, |t| t * y)
+    }
+    #[inline(always)]
     fn exp_m1(self) -> Self {
         let x = self.value;
         self.then(T::exp_m1, |t| t * x.exp())

@@ -108,6 +108,17 @@ pub fn exp(x: f32) -> f32 {
     exp_poly(r) * power_of_two(t) * scale
 }
 
+/// `e^x` for `x <= 0`, at most 1 ulp: [`exp`] without what the other numbers need.
+#[inline(always)]
+pub fn exp_negative(x: f32) -> f32 {
+    let c = at_least(x, -104.0);
+    let t = fma(c, LOG2_E, ROUND_MAGIC + 227.0);
+    let n = t - (ROUND_MAGIC + 227.0);
+    let r = fma(n, -LN_2_HI, c);
+    let r = fma(n, -LN_2_LO, r);
+    exp_poly(r) * power_of_two(t) * DOWN
+}
+
 /// `2^x`, at most 1 ulp.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {

@@ -99,7 +99,8 @@ const _: () = {
         fn name(self, x: Self) -> Self {
             wrap(functions::name(get([self]), get([x])))
         }
-        #[duplicate_item(name function; [exp_m1] [expm1]; [exp_m1_negative] [expm1_negative]; [ln_1p] [log1p])]
+        #[duplicate_item(name function; [exp_m1] [expm1]; [exp_m1_negative] [expm1_negative]; [ln_1p] [log1p];
+            [exp_negative] [exp_negative])]
         #[inline(always)]
         fn name(self) -> Self {
             wrap(functions::function(get([self])))

@@ -105,6 +105,9 @@ impl Real for f64 {
     fn exp(self) -> Self {
         f64::exp(self)
     }
+    fn exp_negative(self) -> Self {
+        f64::exp(self)
+    }
     fn exp_m1(self) -> Self {
         f64::exp_m1(self)
     }

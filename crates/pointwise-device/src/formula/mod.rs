@@ -16,7 +16,7 @@ mod short;
 mod table;
 mod words;
 
-pub(crate) use operand::{Loaded, arguments, fetch, load, one_each};
+pub(crate) use operand::{Loaded, load, splat};
 pub(crate) use places::{Places, place};
 pub use table::table;
 
@@ -29,7 +29,7 @@ use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
 use crate::thread;
-use operand::{address, numbers_alone, with_next};
+use operand::{address, arguments, fetch, numbers_alone, one_each, with_next};
 use places::{group_places, single};
 
 /// The tensors of a launch.

@@ -63,7 +63,7 @@ pub(super) const fn numbers_alone<const N: usize>() -> u32 {
 
 /// Returns the `mode` that reads one element of each of `N` operands that is no number.
 #[inline(always)]
-pub(crate) const fn one_each<const N: usize>(mode: u32) -> u32 {
+pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
     let numbers = mode >> 1 & !mode & all::<N>();
     numbers * NUMBER | all::<N>() & !numbers
 }
@@ -89,7 +89,7 @@ pub(super) fn address<E>(first: *const u8, at: i64) -> *const u8 {
 /// # Safety
 /// Each operand meets the conditions of [`load`] at its place.
 #[inline(always)]
-pub(crate) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
+pub(super) unsafe fn fetch<E, O, const N: usize, const R: usize, const V: usize>(
     tensors: &Tensors<N, R>,
     mode: u32,
     at: &Places<N, R>,
@@ -224,7 +224,7 @@ pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: us
 
 /// Returns a formula's arguments from the lanes of each operand: `values[i][k]`, or `truths[i][k]` for a bool.
 #[inline(always)]
-pub(crate) fn arguments<E: Packed, O: OpData, const N: usize, const V: usize>(
+pub(super) fn arguments<E: Packed, O: OpData, const N: usize, const V: usize>(
     loaded: &[Loaded; N],
     words: &[u64; N],
 ) -> ([[E::Compute; N]; V], [[bool; N]; V]) {
@@ -244,7 +244,7 @@ pub(crate) fn arguments<E: Packed, O: OpData, const N: usize, const V: usize>(
 
 /// Puts the lowest element into every lane of a vector.
 #[inline(always)]
-fn splat<E: Element>(element: u64) -> [u64; 2] {
+pub(crate) fn splat<E: Element>(element: u64) -> [u64; 2] {
     let word = match size_of::<E>() {
         1 => memory::repeat::<0x0000>(element as u32),
         2 => memory::repeat::<0x1010>(element as u32),

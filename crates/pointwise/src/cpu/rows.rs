@@ -299,11 +299,11 @@ fn fold(reduction: Reduction, parts: &mut [f32], threads: usize) -> f32 {
         *part = halves(lanes);
     }
     let warp = threads.min(WARP as usize);
-    let mut of_warps = [0.0; (MAX_THREADS / WARP) as usize];
+    let mut of_warps = [reduction.neutral(); (MAX_THREADS / WARP) as usize];
     for (part, threads) in of_warps.iter_mut().zip(of_threads[..threads].chunks_mut(warp)) {
         *part = halves(threads);
     }
-    halves(&mut of_warps[..threads / warp])
+    if threads <= WARP as usize { of_warps[0] } else { halves(&mut of_warps) }
 }
 
 /// Stores elements of result `k` from `start` on, in its type.

@@ -1,6 +1,7 @@
 //! A call: its operands and results checked, and run.
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, ParamWords};
+use pointwise_core::rows::rounded;
 use pointwise_core::{DType, Kind, OpInfo, Philox};
 
 use super::OpDef;
@@ -503,7 +504,10 @@ impl<'r> Kernel<'r> {
                     }
                     .into());
                 }
-                Operand::Number(number) => ready.given[k] = Some(scalar::operand(info, k, *number, dtype)?),
+                Operand::Number(number) => {
+                    let word = scalar::operand(info, k, *number, dtype)?;
+                    ready.given[k] = Some(if info.is_of_rows() { element_of(info, k, word, dtype) } else { word });
+                }
             }
         }
         Ok(())
@@ -690,6 +694,14 @@ fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'stati
         _ => None,
     });
     found.ok_or_else(|| no_tensor(info))
+}
+
+/// A number as an operand of an op on rows has it: an element.
+fn element_of(info: &OpInfo, k: usize, word: u64, dtype: DType) -> u64 {
+    if info.is_bool(k) {
+        return word;
+    }
+    rounded(f32::from_bits(word as u32), dtype).to_bits().into()
 }
 
 /// Checks that the elements of a row lie one after another in a result.

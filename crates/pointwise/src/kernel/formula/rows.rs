@@ -22,9 +22,9 @@ use crate::tensor::{Tensor, TensorView};
 /// How a kernel has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowClass {
-    /// In registers: read once, by vectors.
+    /// In registers: read once.
     Held,
-    /// Read once for each round, by vectors or by single elements.
+    /// Read once for each round.
     Streamed,
 }
 
@@ -312,7 +312,7 @@ impl Kernel<'_> {
         };
         let count = info.operands.len();
         let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
-        let class = match !singles && is_held(len as usize, element, count) {
+        let class = match is_held(len as usize, element, count) {
             true => RowClass::Held,
             false => RowClass::Streamed,
         };
