@@ -313,18 +313,18 @@ pub const fn lanes(element: usize) -> usize {
     16 / element
 }
 
-/// Returns the most threads of a row, of an op of so many operands: with many, a thread takes more registers.
+/// Returns the most threads of a row, of an op of so many tensors: with many, a thread takes more registers.
 #[must_use]
-pub const fn most_threads(operands: usize) -> u32 {
-    if operands <= 4 { MAX_THREADS } else { MAX_THREADS / 2 }
+pub const fn most_threads(tensors: usize) -> u32 {
+    if tensors <= 7 { MAX_THREADS } else { MAX_THREADS / 2 }
 }
 
-/// Returns the vectors of a row that a thread has in registers at most, in kernels of so many operands.
+/// Returns the vectors of a row that a thread has in registers at most, in kernels of so many tensors.
 #[must_use]
-pub const fn vectors(element: usize, operands: usize) -> usize {
-    let most = match operands {
-        ..=2 => 32,
-        3 | 4 => 16,
+pub const fn vectors(element: usize, tensors: usize) -> usize {
+    let most = match tensors {
+        ..=4 => 32,
+        5..=7 => 16,
         _ => 8,
     };
     let vectors = most / lanes(element);
@@ -335,26 +335,26 @@ pub const fn vectors(element: usize, operands: usize) -> usize {
     }
 }
 
-/// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many operands: a power of two up to a
+/// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many tensors: a power of two up to a
 /// warp, or whole warps. The tree of its reductions is fixed by it.
 #[must_use]
-pub const fn threads(len: usize, element: usize, operands: usize) -> u32 {
+pub const fn threads(len: usize, element: usize, tensors: usize) -> u32 {
     let vectors = len.div_ceil(lanes(element));
-    let each = self::vectors(element, operands);
+    let each = self::vectors(element, tensors);
     let wanted = vectors.div_ceil(each);
     if wanted <= WARP as usize {
         return if wanted == 0 { 1 } else { (wanted as u32).next_power_of_two() };
     }
     let warps = wanted.div_ceil(WARP as usize);
-    let most = most_threads(operands);
+    let most = most_threads(tensors);
     if warps >= (most / WARP) as usize { most } else { warps as u32 * WARP }
 }
 
 /// True if the threads of a row hold all of its vectors in registers.
 #[must_use]
-pub const fn is_held(len: usize, element: usize, operands: usize) -> bool {
+pub const fn is_held(len: usize, element: usize, tensors: usize) -> bool {
     let vectors = len.div_ceil(lanes(element));
-    vectors <= threads(len, element, operands) as usize * self::vectors(element, operands)
+    vectors <= threads(len, element, tensors) as usize * self::vectors(element, tensors)
 }
 
 #[cfg(test)]
@@ -370,7 +370,7 @@ mod tests {
         );
         assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 288, 512]);
         assert!(is_held(16_384, 2, 2) && !is_held(16_385, 2, 2));
-        assert_eq!([(2, 2), (2, 3), (2, 5), (4, 5), (1, 8)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
+        assert_eq!([(2, 2), (2, 5), (2, 8), (4, 8), (1, 9)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
     }
 
     #[test]

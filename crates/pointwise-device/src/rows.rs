@@ -1,8 +1,8 @@
 //! Kernels of formulas that reduce over rows: the last dimension of their operands.
 //!
 //! A row has `threads` threads, by [`pointwise_core::rows::threads`]: a part of a warp, a warp, or a block. In the `held` kernel
-//! they load the row once and keep it in registers. In the `streamed` kernel, for rows that are too long, they load it once for
-//! each round. Both reduce by the same tree, by vectors or, where rows are no aligned vectors, by single elements.
+//! they load the row once and keep it in registers. In the `streamed` kernel they load it once for each round: rows that are too
+//! long, and rows that are no aligned vectors, whose accesses are to single elements. Both reduce by the same tree.
 //!
 //! A result may be an operand's very memory: the threads of a row have read what they need of it before they write.
 //! Otherwise all tensors are disjoint.
@@ -50,8 +50,7 @@ struct Part<O, const N: usize, const R: usize> {
     threads: u32,
     /// The thread's index among them.
     thread: u32,
-    /// True if every access is to one element.
-    is_single: bool,
+
     /// True if the row exists. A thread without one works on the last row, as others of its warp wait for it, and writes nothing.
     is_there: bool,
     op: O,
@@ -62,8 +61,8 @@ struct Part<O, const N: usize, const R: usize> {
 /// # Safety
 /// `steps` leads to the first element of each of `rows < 2^31` rows, from the first elements of the `T` tensors: the results,
 /// then the operands. There, each operand is a number, as `mode` says, or valid for `len` elements, or for one if it is
-/// [`ONCE`]. Results are valid for writing `len` elements, or one if the row has one. Without [`SINGLES`], `len` is a multiple of
-/// `L`, and all that is read and written by vectors is aligned to them. A result is equal to an operand or disjoint from it, and
+/// [`ONCE`]. Results are valid for writing `len` elements, or one if the row has one. `len` is a multiple of `L`, and all that
+/// is read and written by vectors is aligned to them. A result is equal to an operand or disjoint from it, and
 /// disjoint from the other results and rows. A row has `threads` threads, a power of two or whole warps; a block has whole
 /// rows, one if they are more than a warp. They have at least `len` elements together. The module declares `pointwise_rows`.
 #[inline(always)]
@@ -76,29 +75,29 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    few_registers::<N>();
+    few_registers::<T>();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     // SAFETY: as above.
-    let held = unsafe { part.load::<E, L, V>(part.thread) };
+    let held = unsafe { part.load::<E, L, V>(part.thread, false) };
     let mut row = RowState::new(shape.len, E::DTYPE);
     unroll!(at most 4: round < O::ROUNDS.len() => {
         let mut sums = Sums::<L>::new::<O>(round);
-        part.add::<E, L, V>(&mut sums, round, &held, &row, part.thread);
+        part.add::<E, L, V>(&mut sums, round, &held, &row, part.thread, false);
         sums.finish::<O>(round, &mut row, shape.threads);
     });
     op.solve(&mut row);
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe {
         part.write_of_row::<E>(&row);
-        part.write::<E, L, V>(&held, &row, part.thread);
+        part.write::<E, L, V>(&held, &row, part.thread, false);
     }
 }
 
 /// Reads the rows once for each round, `V` vectors at a time.
 ///
 /// # Safety
-/// The conditions of [`held`], but for the number of threads.
+/// The conditions of [`held`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
 #[inline(always)]
 pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -109,9 +108,10 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    few_registers::<N>();
+    few_registers::<T>();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
+    let is_single = tensors.mode & SINGLES != 0;
     let vectors = shape.len.div_ceil(L as u32);
     let mut row = RowState::new(shape.len, E::DTYPE);
     unroll!(at most 4: round < O::ROUNDS.len() => {
@@ -120,8 +120,8 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
         while index < vectors {
             thread::no_unrolling();
             // SAFETY: the caller's contract.
-            let held = unsafe { part.load::<E, L, V>(index) };
-            part.add::<E, L, V>(&mut sums, round, &held, &row, index);
+            let held = unsafe { part.load::<E, L, V>(index, is_single) };
+            part.add::<E, L, V>(&mut sums, round, &held, &row, index, is_single);
             index += shape.threads * V as u32;
         }
         sums.finish::<O>(round, &mut row, shape.threads);
@@ -134,8 +134,8 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
         thread::no_unrolling();
         // SAFETY: the caller's contract.
         unsafe {
-            let held = part.load::<E, L, V>(index);
-            part.write::<E, L, V>(&held, &row, index);
+            let held = part.load::<E, L, V>(index, is_single);
+            part.write::<E, L, V>(&held, &row, index, is_single);
         }
         index += shape.threads * V as u32;
     }
@@ -143,8 +143,8 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
 
 /// Keeps a block of the most threads within a multiprocessor's registers.
 #[inline(always)]
-fn few_registers<const N: usize>() {
-    if const { most_threads(N) == MAX_THREADS } {
+fn few_registers<const T: usize>() {
+    if const { most_threads(T) == MAX_THREADS } {
         thread::at_most_registers::<128>();
     }
 }
@@ -218,9 +218,8 @@ where
             });
         }
         let thread = if is_block { thread } else { thread & (shape.threads - 1) };
-        let is_single = tensors.mode & SINGLES != 0;
         let Shape { len, threads, .. } = shape;
-        Part { results, operands, moving, once, len, threads, thread, is_single, is_there, op }
+        Part { results, operands, moving, once, len, threads, thread, is_there, op }
     }
 
     /// Returns true if operand `k` has an element for each of the row.
@@ -235,9 +234,13 @@ where
     /// # Safety
     /// The conditions of [`held`].
     #[inline(always)]
-    unsafe fn load<E: Packed, const L: usize, const V: usize>(&self, index: u32) -> [[[u64; 2]; N]; V] {
+    unsafe fn load<E: Packed, const L: usize, const V: usize>(
+        &self,
+        index: u32,
+        is_single: bool,
+    ) -> [[[u64; 2]; N]; V] {
         let mut held = [[[0; 2]; N]; V];
-        if self.is_single {
+        if is_single {
             unroll!(at most 4: j < V => {
                 let first = (index + j as u32 * self.threads) * L as u32;
                 unroll!(at most 12: k < N => {
@@ -282,6 +285,7 @@ where
         held: &[[[u64; 2]; N]; V],
         row: &RowState<f32>,
         index: u32,
+        is_single: bool,
     ) {
         unroll!(at most 4: j < V => {
             let first = (index + j as u32 * self.threads) * L as u32;
@@ -294,7 +298,7 @@ where
             });
             if first + L as u32 <= self.len {
                 sums.add::<O>(round, &given, L as u32);
-            } else if self.is_single && first < self.len {
+            } else if is_single && first < self.len {
                 sums.add::<O>(round, &given, self.len - first);
             }
         });
@@ -310,13 +314,14 @@ where
         held: &[[[u64; 2]; N]; V],
         row: &RowState<f32>,
         index: u32,
+        is_single: bool,
     ) {
         unroll!(at most 4: j < V => {
             let first = (index + j as u32 * self.threads) * L as u32;
             let results = self.results(&Lanes::<N, L>::of::<E, O>(&held[j]), row);
             // SAFETY: what is stored is of the row; the caller's contract.
             unsafe {
-                if self.is_single {
+                if is_single {
                     self.store_singles::<E, L>(first, &results);
                 } else if first < self.len && self.is_there {
                     self.store::<E, L>(first, &results);

@@ -106,7 +106,7 @@ impl Entries {
                 let lanes = quote!({ #core::rows::lanes(#size) });
                 // Several vectors at a time would take too many registers where a row is read again and again.
                 let vectors =
-                    if class == "held" { quote!({ #core::rows::vectors(#size, #operands) }) } else { quote!(1) };
+                    if class == "held" { quote!({ #core::rows::vectors(#size, #tensors) }) } else { quote!(1) };
                 let template = Ident::new(class, Span::call_site());
                 (
                     quote!(rows: u32, len: u32, threads: u32,),

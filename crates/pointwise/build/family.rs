@@ -7,11 +7,14 @@ use pointwise_build::Kernels;
 
 /// Returns the builder of all kernels, of the kernel crate in `folder`. The longest runs come first.
 pub(crate) fn kernels(folder: impl Into<PathBuf>) -> Kernels {
-    Kernels::new(folder).features(["norms", "softmax", "reductions"]).features(["conversions"]).features([
-        "random",
-        "generators",
-        "lookup",
-    ])
+    Kernels::new(folder)
+        .features(["unary", "powers"])
+        .features(["binary"])
+        .features(["comparison", "bitwise", "channel", "gated", "ternary", "select"])
+        .features(["norms", "softmax", "reductions"])
+        .features(["rope"])
+        .features(["conversions"])
+        .features(["random", "generators", "lookup"])
 }
 
 /// Returns the builder of the kernels that are there without the family.

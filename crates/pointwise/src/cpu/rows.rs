@@ -148,7 +148,7 @@ where
         }
         let reductions: &'static [Reduction] = const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND] } else { &[] } };
         let len = self.len as usize;
-        let threads = threads(len, size_of::<E>(), N) as usize;
+        let threads = threads(len, size_of::<E>(), N + R) as usize;
         let width = threads * lanes(size_of::<E>());
         // Short rows need no memory from the heap.
         let (mut small, mut large) = ([0.0_f32; SMALL], Vec::new());

@@ -22,9 +22,9 @@ use crate::tensor::{Tensor, TensorView};
 /// How a kernel has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowClass {
-    /// In registers: read once.
+    /// In registers: read once, by vectors.
     Held,
-    /// Read once for each round.
+    /// Read once for each round, by vectors or by single elements.
     Streamed,
 }
 
@@ -312,11 +312,11 @@ impl Kernel<'_> {
         };
         let count = info.operands.len();
         let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
-        let class = match is_held(len as usize, element, count) {
+        let class = match !singles && is_held(len as usize, element, results + count) {
             true => RowClass::Held,
             false => RowClass::Streamed,
         };
-        Ok(Rows { walk, along, at, len, class, singles, threads: threads(len as usize, element, count) })
+        Ok(Rows { walk, along, at, len, class, singles, threads: threads(len as usize, element, results + count) })
     }
 
     /// What a call would launch on a CUDA device.
