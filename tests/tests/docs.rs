@@ -78,6 +78,13 @@ rounded from a number within `2^-22`, those of 8 bits from one within `2^-18`.
 Generated from the ops by `POINTWISE_BLESS=1 cargo test -p tests --test docs`.
 ";
 
+const ROWS_HEAD: &str = "
+They reduce over the last dimension: [rows](rows.md). `each row` is a result of the others' shape without that dimension.
+Statistics and functions are in f32 for all element types. A bound holds where no terms cancel; where they do, it counts from
+the size of the terms.
+
+";
+
 const GRADIENTS_HEAD: &str = "
 ## Gradients
 
@@ -117,12 +124,16 @@ fn page() -> String {
         page += &format!("\n## {title}\n\n{COLUMNS}");
         page.extend(infos.into_iter().map(row));
     }
+    page += &format!("\n## Rows\n{ROWS_HEAD}{COLUMNS}");
+    let rows = || pointwise::info::rows().map(|def| &def.info);
+    page.extend(rows().filter(|info| !info.is_gradient()).map(row));
     let beside = [kernels::dropout(0.5).info(), kernels::alibi().info(), kernels::sinusoidal(Interleaved).info()];
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
     page.extend(beside.map(row));
     page += GRADIENTS_HEAD;
     page += GRADIENT_COLUMNS;
     page.extend(tests::backward().chain(tests::gradients()).map(|def| gradient_row(&def.info)));
+    page.extend(rows().filter(|info| info.is_gradient()).map(gradient_row));
     page + TAIL
 }
 
@@ -151,7 +162,11 @@ fn row(info: &OpInfo) -> String {
         accuracy => accuracy.bound(DType::F32).to_string(),
     };
     let result = info.result_type(0, DType::F32);
-    let result = if result == DType::Bool { "bool" } else { "same" };
+    let result = match result {
+        DType::Bool => "bool",
+        _ if info.is_row_result(0) => "each row",
+        _ => "same",
+    };
     let mut row = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(

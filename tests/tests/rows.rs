@@ -1,11 +1,14 @@
-//! Ops on rows: every op of the family against its formula in f64, on the CPU and a GPU or the emulator; the same bits on both.
+//! Ops on rows: every op of the family against its formula in f64, on the CPU and a GPU or the emulator; the same bits in every
+//! batch, at every place in memory and on every device; rows at the ends of what there is.
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::kernel::OpDef;
-use pointwise::{Device, info};
-use pointwise_testkit::check_op;
+use pointwise::{DType, Device, Number, Operand, Tensor, TensorView, info, ops};
+use pointwise_testkit::{check_op, inputs, judge};
+
+type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -16,9 +19,251 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let forward = info::rows().filter(|def| !def.info.is_gradient());
-    let trials = forward.map(|def: &'static OpDef| {
-        Trial::test(format!("{}::formula", def.info.name), move || check_op(def, devices).map_err(Into::into))
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let mut trials: Vec<Trial> = Vec::new();
+    for def in info::rows() {
+        let name = def.info.name;
+        if !def.info.is_gradient() {
+            trials.push(Trial::test(format!("{name}::formula"), move || check_op(def, devices).map_err(Failed::from)));
+        }
+        for &dtype in def.info.types {
+            trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
+        }
+    }
+    let edges: [(&str, fn(&Device) -> Outcome); 8] = [
+        ("large_mean", large_mean),
+        ("strange_rows", strange_rows),
+        ("empty", empty),
+        ("in_place", in_place),
+        ("layouts", layouts),
+        ("rounding", rounding),
+        ("numbers", numbers),
+        ("many_rows", many_rows),
+    ];
+    for (name, edge) in edges {
+        let each = move || devices.iter().try_for_each(edge);
+        trials.push(Trial::test(format!("edges::{name}"), each));
+    }
+    trials.push(Trial::test("edges::errors", errors));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Lengths of one thread, parts of a warp, a warp, several, and too long to be held.
+const LENGTHS: [usize; 7] = [5, 48, 256, 1000, 1024, 2056, 17_000];
+
+/// The same bits of a row on all devices, alone and in a batch, and where rows are no aligned vectors.
+fn bits(def: &'static OpDef, dtype: DType, devices: &[Device]) -> Outcome {
+    let info = &def.info;
+    for len in LENGTHS {
+        let rows = if len > 2000 { 2 } else { 3 };
+        let operands: Vec<(DType, Vec<u8>)> = (0..info.operands.len())
+            .map(|k| {
+                let (of, count) = (info.operand_type(k, dtype), if info.is_row_operand(k) { rows } else { rows * len });
+                (of, inputs::mixed(DType::F32, count, k as u64).chunks(4).flat_map(|x| element(of, x)).collect())
+            })
+            .collect();
+        let shape = |k: usize, rows: usize| if info.is_row_operand(k) { vec![rows] } else { vec![rows, len] };
+        let run = |device: &Device, first: usize, count: usize, apart: bool| -> pointwise::Result<Vec<Vec<u8>>> {
+            let tensors = operands.iter().enumerate().map(|(k, (of, bytes))| {
+                let each = bytes.len() / rows;
+                let part = &bytes[first * each..(first + count) * each];
+                if !apart || info.is_row_operand(k) {
+                    return Tensor::from_bytes(device, *of, part, shape(k, count));
+                }
+                // An element before each row: no vector is aligned.
+                let wide: Vec<u8> = part.chunks(each).flat_map(|row| [&row[..of.size()], row].concat()).collect();
+                Tensor::from_bytes(device, *of, &wide, [count, len + 1])
+            });
+            let tensors = tensors.collect::<pointwise::Result<Vec<_>>>()?;
+            let views = tensors.iter().enumerate().map(|(k, tensor)| match apart && !info.is_row_operand(k) {
+                true => tensor.view().narrow(1, 1, len).map(Operand::View),
+                false => Ok(Operand::View(tensor.view())),
+            });
+            let views = views.collect::<pointwise::Result<Vec<_>>>()?;
+            def.kernel(&[]).run(&views)?.iter().map(Tensor::to_bytes).collect()
+        };
+        let expected = run(&Device::cpu(), 0, rows, false)?;
+        for device in devices {
+            for (what, first, count, apart) in
+                [("a batch", 0, rows, false), ("one row", 1, 1, false), ("rows apart", 0, rows, true)]
+            {
+                let got = run(device, first, count, apart)?;
+                for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                    let each = expected.len() / rows;
+                    let expected = &expected[first * each..(first + count) * each];
+                    if let Some(at) = judge::same_bits(info.result_type(k, dtype), got, expected) {
+                        let result = info.results[k];
+                        return Err(format!("{what} of {len} on {device}: {result}[{at}] has other bits").into());
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An element of a type by the bytes of an f32, of moderate size.
+fn element(dtype: DType, bytes: &[u8]) -> Vec<u8> {
+    let x = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let x = if x.is_finite() { x.signum() * (x.abs() + 1.0).ln().min(8.0) } else { 1.0 };
+    match dtype {
+        DType::Bool => vec![u8::from(x > 1.0)],
+        DType::F16 => pointwise::f16::from_f32(x).to_le_bytes().to_vec(),
+        DType::BF16 => pointwise::bf16::from_f32(x).to_le_bytes().to_vec(),
+        _ => x.to_le_bytes().to_vec(),
+    }
+}
+
+fn f32s(device: &Device, values: &[f32], shape: &[usize]) -> pointwise::Result<Tensor> {
+    Tensor::from_slice(device, values, shape)
+}
+
+fn close(got: &[f32], expected: &[f64], within: f64) -> Outcome {
+    for (i, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+        let got = f64::from(got);
+        if !((got - expected).abs() <= within * expected.abs() || got.is_nan() && expected.is_nan() || got == expected)
+        {
+            return Err(format!("element {i} is {got:e}, not {expected:e}").into());
+        }
+    }
+    Ok(())
+}
+
+/// A large mean does not cancel the variance.
+fn large_mean(device: &Device) -> Outcome {
+    let values: Vec<f32> = (0..4096).map(|i| 1e6 + (i % 7) as f32 * 0.5).collect();
+    let x = f32s(device, &values, &[1, 4096])?;
+    let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / 4096.0;
+    let sum: f64 = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum();
+    close(&ops::var(&x, Number::Default)?.to_vec::<f32>()?, &[sum / 4095.0], 1e-2)?;
+    let y = ops::layer_norm(&x, 1.0, 0.0, 1e-5)?.to_vec::<f32>()?;
+    let deviation = (sum / 4096.0 + 1e-5).sqrt();
+    let worst = values.iter().zip(&y).map(|(&x, &y)| ((f64::from(x) - mean) / deviation - f64::from(y)).abs());
+    let worst = worst.fold(0.0, f64::max);
+    if worst > 0.07 { Err(format!("layer_norm is {worst} off").into()) } else { Ok(()) }
+}
+
+/// Infinities, NaN and overflows, as in PyTorch.
+fn strange_rows(device: &Device) -> Outcome {
+    const INF: f32 = f32::INFINITY;
+    let nan = f64::NAN;
+    let rows = f32s(device, &[-INF, -INF, -INF, -INF, 0.0, 0.0, 1.0, f32::NAN, 2.0], &[3, 3])?;
+    close(&ops::softmax(&rows, 1.0)?.to_vec::<f32>()?, &[nan, nan, nan, 0.0, 0.5, 0.5, nan, nan, nan], 1e-6)?;
+    close(&ops::logsumexp(&rows)?.to_vec::<f32>()?, &[f64::NEG_INFINITY, 2.0_f64.ln(), nan], 1e-6)?;
+    close(&ops::amax(&rows)?.to_vec::<f32>()?, &[f64::NEG_INFINITY, 0.0, nan], 0.0)?;
+    close(&ops::amin(&rows)?.to_vec::<f32>()?, &[f64::NEG_INFINITY, f64::NEG_INFINITY, nan], 0.0)?;
+    // A square beyond f32 makes the mean infinite, as in PyTorch.
+    let huge = f32s(device, &[2e19, 1.0, -1.0, 0.0], &[1, 4])?;
+    close(&ops::rms_norm(&huge, 1.0, 1e-6, 0.0, false)?.to_vec::<f32>()?, &[0.0, 0.0, 0.0, 0.0], 0.0)?;
+    // Shifted by the largest element, no exponential overflows.
+    let high = f32s(device, &[3e38, 3e38, -3e38], &[3])?;
+    close(&ops::softmax(&high, 1.0)?.to_vec::<f32>()?, &[0.5, 0.5, 0.0], 1e-6)?;
+    let mask = Tensor::from_slice(device, &[true, false, false], [3])?;
+    close(&ops::masked_softmax(&high, &mask, 1.0)?.to_vec::<f32>()?, &[0.0, 1.0, 0.0], 1e-6)
+}
+
+/// Rows without elements, no rows, and a tensor without dimensions.
+fn empty(device: &Device) -> Outcome {
+    let none = Tensor::zeros(device, DType::F32, [3, 0])?;
+    close(&ops::sum(&none)?.to_vec::<f32>()?, &[0.0; 3], 0.0)?;
+    close(&ops::mean(&none)?.to_vec::<f32>()?, &[f64::NAN; 3], 0.0)?;
+    close(&ops::logsumexp(&none)?.to_vec::<f32>()?, &[f64::NEG_INFINITY; 3], 0.0)?;
+    let shapes = [
+        ops::softmax(&none, 1.0)?.shape().to_vec(),
+        ops::sum(&Tensor::zeros(device, DType::F32, [0, 4])?)?.shape().to_vec(),
+    ];
+    let one = f32s(device, &[3.0], &[])?;
+    close(&ops::softmax(&one, 1.0)?.to_vec::<f32>()?, &[1.0], 0.0)?;
+    close(&ops::sum(&one)?.to_vec::<f32>()?, &[3.0], 0.0)?;
+    if shapes == [vec![3, 0], vec![0]] { Ok(()) } else { Err(format!("shapes {shapes:?}").into()) }
+}
+
+/// A result may be the operand, also where rows are read again.
+fn in_place(device: &Device) -> Outcome {
+    for len in [7, 1024, 17_000] {
+        let values: Vec<f32> = (0..2 * len).map(|i| (i % 31) as f32 / 8.0).collect();
+        let mut x = f32s(device, &values, &[2, len])?;
+        let y = ops::softmax(&x, 0.5)?.to_vec::<f32>()?;
+        ops::softmax_inplace(&mut x, 0.5)?;
+        if x.to_vec::<f32>()? != y {
+            return Err(format!("rows of {len} differ in place").into());
+        }
+    }
+    Ok(())
+}
+
+/// Operands whose rows lie apart, or whose elements do, and results of any stride between rows.
+fn layouts(device: &Device) -> Outcome {
+    let values: Vec<f32> = (0..4 * 6 * 8).map(|i| (i % 23) as f32 - 11.0).collect();
+    let x = f32s(device, &values, &[4, 6, 8])?;
+    let weight = f32s(device, &[1.0, -2.0, 0.5, 3.0, 1.5, -1.0, 2.0, 0.25], &[8])?;
+    let norm = |x: TensorView<'_>| ops::rms_norm(x, &weight, 1e-6, 0.0, false);
+    let expected = norm(x.view())?.view().transpose(0, 1)?.to_tensor()?.to_vec::<f32>()?;
+    if norm(x.view().transpose(0, 1)?)?.to_vec::<f32>()? != expected {
+        return Err("transposed rows differ".into());
+    }
+    let turned = x.view().transpose(1, 2)?;
+    let expected = ops::softmax(&turned.to_tensor()?, 1.0)?.to_vec::<f32>()?;
+    if ops::softmax(turned, 1.0)?.to_vec::<f32>()? != expected {
+        return Err("elements apart differ".into());
+    }
+    let mut wide = Tensor::zeros(device, DType::F32, [4, 6, 11])?;
+    ops::softmax_into(&x, wide.view_mut()?.narrow(2, 2, 8)?, 1.0)?;
+    let got = wide.view().narrow(2, 2, 8)?.to_tensor()?.to_vec::<f32>()?;
+    if got != ops::softmax(&x, 1.0)?.to_vec::<f32>()? {
+        return Err("results apart differ".into());
+    }
+    Ok(())
+}
+
+/// A sum is rounded before it is normalised, and a quotient before the weight if that is asked for.
+fn rounding(device: &Device) -> Outcome {
+    let of = |x: f32| pointwise::bf16::from_f32(x);
+    let (x, residual) = ([of(1.0), of(3.0)], [of(0.003_906_25), of(0.011_718_75)]);
+    let x = Tensor::from_slice(device, &x, [2])?;
+    let residual = Tensor::from_slice(device, &residual, [2])?;
+    let (y, sum) = ops::add_rms_norm(&x, &residual, 1.0, 0.0, 0.0, false)?;
+    let expected = ops::rms_norm(&ops::add(&x, &residual)?, 1.0, 0.0, 0.0, false)?;
+    if y.to_bytes()? != expected.to_bytes()? || sum.to_bytes()? != ops::add(&x, &residual)?.to_bytes()? {
+        return Err("the sum is not the stored one".into());
+    }
+    let weight = Tensor::from_slice(device, &[of(1.007_812_5), of(0.996_093_75)], [2])?;
+    let by_steps = ops::mul(&ops::rms_norm(&x, 1.0, 0.0, 0.0, false)?, &weight)?;
+    let rounded = ops::rms_norm(&x, &weight, 0.0, 0.0, true)?;
+    if rounded.to_bytes()? != by_steps.to_bytes()? { Err("rounded differs from two steps".into()) } else { Ok(()) }
+}
+
+/// A number is an element for all.
+fn numbers(device: &Device) -> Outcome {
+    let x = f32s(device, &[1.0, 2.0, 4.0, -3.0], &[4])?;
+    let weight = f32s(device, &[0.1; 4], &[4])?;
+    let by_tensor = ops::rms_norm(&x, &weight, 1e-6, 0.0, false)?.to_bytes()?;
+    if ops::rms_norm(&x, 0.1, 1e-6, 0.0, false)?.to_bytes()? == by_tensor {
+        Ok(())
+    } else {
+        Err("numbers differ".into())
+    }
+}
+
+/// More rows than a block has, not a whole number of blocks.
+fn many_rows(device: &Device) -> Outcome {
+    let values: Vec<f32> = (0..1003 * 5).map(|i| (i % 17) as f32).collect();
+    let got = ops::sum(&f32s(device, &values, &[1003, 5])?)?.to_vec::<f32>()?;
+    let expected: Vec<f64> = values.chunks(5).map(|row| row.iter().map(|&x| f64::from(x)).sum()).collect();
+    close(&got, &expected, 0.0)
+}
+
+/// What no call can be.
+fn errors() -> Outcome {
+    let cpu = Device::cpu();
+    let x = Tensor::zeros(&cpu, DType::F32, [2, 4])?;
+    let says = |result: pointwise::Result<()>, words: &str| match result {
+        Err(error) if error.to_string().contains(words) => Ok(()),
+        other => Err(Failed::from(format!("{other:?} instead of {words:?}"))),
+    };
+    says(ops::softmax(&Tensor::zeros(&cpu, DType::I32, [4])?, 1.0).map(drop), "f32")?;
+    says(ops::rms_norm(&x, &Tensor::zeros(&cpu, DType::F32, [3])?, 1e-6, 0.0, false).map(drop), "broadcast")?;
+    let mut y = Tensor::zeros(&cpu, DType::F32, [4, 2])?;
+    says(ops::softmax_into(&x, y.view_mut()?.transpose(0, 1)?, 1.0), "last dimension is contiguous")?;
+    let mut per_row = Tensor::zeros(&cpu, DType::F32, [2, 1])?;
+    says(ops::sum_into(&x, &mut per_row), "shape")
 }

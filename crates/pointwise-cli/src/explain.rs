@@ -85,10 +85,16 @@ fn beside(name: &str) -> Option<String> {
 /// Plans a call on contiguous tensors of one shape.
 fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<Served> {
     // Plans are the same for tensors on every device, but for choices by the size of a device's cache.
-    let zeros = |dtype: DType| Tensor::empty(&Device::cpu(), dtype, shape).map_err(Error::from);
     let info = op.info();
-    let operands = (0..info.operands.len()).map(|k| zeros(info.operand_type(k, dtype))).collect::<Result<Vec<_>>>()?;
-    let results = (0..info.results.len()).map(|k| zeros(info.result_type(k, dtype))).collect::<Result<Vec<_>>>()?;
+    // What a row has once has no last dimension.
+    let zeros = |dtype: DType, of_row: bool| {
+        let shape = if of_row { &shape[..shape.len().saturating_sub(1)] } else { shape };
+        Tensor::empty(&Device::cpu(), dtype, shape).map_err(Error::from)
+    };
+    let operand = |k: usize| zeros(info.operand_type(k, dtype), info.is_row_operand(k));
+    let result = |k: usize| zeros(info.result_type(k, dtype), info.is_row_result(k));
+    let operands = (0..info.operands.len()).map(operand).collect::<Result<Vec<_>>>()?;
+    let results = (0..info.results.len()).map(result).collect::<Result<Vec<_>>>()?;
     let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
     let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
     // A weight a channel needs two dimensions.
@@ -107,6 +113,11 @@ fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<S
     Ok(Served {
         kernel: op.0.kernel_for(dtype, &plan)?.symbol().to_owned(),
         launch: match plan.lanes {
+            lanes if let Some(row) = plan.row => {
+                let accesses =
+                    if lanes == 1 { "single elements".to_owned() } else { format!("{lanes} elements a vector") };
+                format!("rows, {} ({}), {accesses}, {} threads a block", row.name(), plan.strategy, plan.threads)
+            }
             1 => format!("{} ({}), single elements, {} a thread", plan.strategy, plan.class, plan.group),
             lanes => format!("{} ({}), {lanes} elements a vector", plan.strategy, plan.class),
         },

@@ -24,9 +24,9 @@ pub(crate) type Named = (&'static str, Tensor);
 pub(crate) type Replaced = (Strategy, &'static str);
 
 impl Op {
-    /// Every op, in the order of `info::all`.
+    /// Every op, in the order of `info::all`, then those on rows.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        info::all().map(Op)
+        info::all().chain(info::rows()).map(Op)
     }
 
     /// Finds an op by its name.
@@ -56,7 +56,7 @@ impl Op {
         match self.info().kind {
             Kind::Gated => &[],
             Kind::GatedGradients => &["grad"],
-            _ if self.info().is_unary() => &[],
+            _ if self.arguments().len() == 1 => &[],
             _ => self.arguments(),
         }
     }

@@ -131,7 +131,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     for op in Op::all() {
         let mut cases = Vec::new();
         for samples in samples.iter().filter(|samples| op.info().supports(samples.dtype)) {
-            cases.push(case(op, samples)?);
+            cases.push(if op.info().is_of_rows() { of_rows(op, samples)? } else { case(op, samples)? });
         }
         ops += 1;
         pairs += cases.len();
@@ -195,6 +195,18 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
     let conditions = sample(DType::Bool, conditions)?;
     let one = sample(dtype, inputs::codes(dtype, COUNT, 2))?;
     Ok(Samples { dtype, one, two, three, four, conditions, halves, gates })
+}
+
+/// Runs an op on rows, of several lengths.
+fn of_rows(op: Op, samples: &Samples) -> Result<Case> {
+    let dtype = samples.dtype;
+    let verdict = match pointwise_testkit::largest_error(op.0, dtype, samples.one.tensor.device()) {
+        // Half a unit is what rounding takes.
+        Ok(error) => Verdict { error: (error > 0.501).then_some(error), fault: None },
+        Err(pointwise_testkit::Error::Wrong(why)) => Verdict::broken(why),
+        Err(error) => Verdict::broken(error.to_string()),
+    };
+    Ok(Case { dtype, verdict })
 }
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.

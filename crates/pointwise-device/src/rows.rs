@@ -45,14 +45,15 @@ struct Part<O, const N: usize, const R: usize> {
     moving: u32,
     /// A vector of the one element, of operands that are not moving.
     once: [[u64; 2]; N],
+    /// The elements of the row; 0 for a thread without a row, which others of its warp wait for.
     len: u32,
+    /// True if the row exists.
+    is_there: bool,
     /// The threads of the row.
     threads: u32,
     /// The thread's index among them.
     thread: u32,
 
-    /// True if the row exists. A thread without one works on the last row, as others of its warp wait for it, and writes nothing.
-    is_there: bool,
     op: O,
 }
 
@@ -112,7 +113,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     let is_single = tensors.mode & SINGLES != 0;
-    let vectors = shape.len.div_ceil(L as u32);
+    let vectors = part.len.div_ceil(L as u32);
     let mut row = RowState::new(shape.len, E::DTYPE);
     unroll!(at most 4: round < O::ROUNDS.len() => {
         let mut sums = Sums::<L>::new::<O>(round);
@@ -206,7 +207,7 @@ where
                 // SAFETY: the operand is one element; the caller's contract.
                 once[k] = unsafe {
                     match how(tensors.mode, k as u32) {
-                        ONCE => {
+                        ONCE if is_there => {
                             let element = memory::load(operands[k], size::<E, O>(k))[0];
                             if is_bool { splat::<Bool>(element) } else { splat::<E>(element) }
                         }
@@ -218,7 +219,8 @@ where
             });
         }
         let thread = if is_block { thread } else { thread & (shape.threads - 1) };
-        let Shape { len, threads, .. } = shape;
+        let Shape { threads, .. } = shape;
+        let len = if is_there { shape.len } else { 0 };
         Part { results, operands, moving, once, len, threads, thread, is_there, op }
     }
 
@@ -323,7 +325,7 @@ where
             unsafe {
                 if is_single {
                     self.store_singles::<E, L>(first, &results);
-                } else if first < self.len && self.is_there {
+                } else if first < self.len {
                     self.store::<E, L>(first, &results);
                 }
             }
@@ -384,7 +386,7 @@ where
         unroll!(l < L => {
             let at = first + l as u32;
             unroll!(at most 8: k < R => {
-                if !const { O::INFO }.is_row_result(k) && at < self.len && self.is_there {
+                if !const { O::INFO }.is_row_result(k) && at < self.len {
                     let (values, truths) = ([results.values[k][l]], [results.truths[k][l]]);
                     // SAFETY: the element is of the row; the caller's contract.
                     unsafe { store::<E, O, 1>(k, self.results[k], at as i64, values, truths) };

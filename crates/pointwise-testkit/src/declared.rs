@@ -11,6 +11,7 @@ use pointwise::{DType, Device, Number, Operand, Philox, Tensor};
 
 use crate::{Error, params};
 use close::Bound;
+pub use rows::largest_error;
 use values::{decode, encode, sample, whole_range};
 
 /// The source of random ops.

@@ -33,7 +33,7 @@ mod op;
 pub mod params;
 mod random;
 
-pub use declared::{check_all, check_op};
+pub use declared::{check_all, check_op, largest_error};
 pub use judge::Report;
 pub use op::{Error, Op};
 pub use random::Random;

@@ -3,6 +3,7 @@
 use pointwise::prelude::*;
 
 pub mod noise;
+pub mod rows;
 
 /// A gated activation: `gate sigmoid(alpha gate) (value + 1)`, of the halves of one tensor, or of two tensors. Its error is
 /// that of the sigmoid's argument, whose last place is 60 ULP of a sigmoid near -88.

@@ -6,12 +6,26 @@ use pointwise::{DType, Device, Number, Operand, Tensor};
 
 use super::close::Bound;
 use super::values::{decode, encode, sample};
+use crate::judge::ulp_at;
 use crate::{Error, Random, params};
 
 /// Rows and elements of each: of one thread, of parts of a warp, of warps, of a block; whole vectors and others; and too long
 /// to be held in registers.
 const SHAPES: [[usize; 2]; 10] =
     [[3, 1], [5, 8], [7, 17], [4, 64], [9, 128], [2, 1000], [2, 1024], [1, 4096], [2, 5120], [1, 20_000]];
+
+/// The shapes of [`largest_error`].
+const FEW: [[usize; 2]; 3] = [[9, 17], [4, 256], [2, 1000]];
+
+/// Checks an op on rows in a type on a device, with its default parameters, and returns the largest error of a result in units
+/// in its last place, among those where no terms cancel.
+///
+/// # Errors
+/// The first result that is wrong; a call that fails; an element type that the op does not take.
+pub fn largest_error(def: &'static OpDef, dtype: DType, device: &Device) -> Result<f64, Error> {
+    let set = vec![Number::Default; def.info.params.len()];
+    FEW.into_iter().try_fold(0.0_f64, |worst, shape| Ok(worst.max(one(def, dtype, device, &set, shape, 0)?)))
+}
 
 /// Checks an op in a type on a device, with several parameters.
 pub(super) fn check(def: &'static OpDef, dtype: DType, device: &Device) -> Result<(), Error> {
@@ -45,9 +59,9 @@ fn one(
     set: &[Number],
     [rows, len]: [usize; 2],
     turn: usize,
-) -> Result<(), Error> {
+) -> Result<f64, Error> {
     let info = &def.info;
-    let mut inputs = Vec::new();
+    let (mut inputs, mut worst) = (Vec::new(), 0.0_f64);
     // The first operand has all elements, so that the others broadcast to it.
     let whole = (0..info.operands.len()).find(|&k| !info.is_row_operand(k));
     for k in 0..info.operands.len() {
@@ -74,7 +88,7 @@ fn one(
     let got: Vec<Vec<f64>> = (0..results.len())
         .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
         .collect::<pointwise::Result<_>>()?;
-    let Some(oracle) = def.row_oracle(dtype, set)? else { return Ok(()) };
+    let Some(oracle) = def.row_oracle(dtype, set)? else { return Ok(worst) };
     for row in 0..rows {
         let at = |input: &Input| -> Vec<f64> {
             let first = row * input.steps[0];
@@ -85,31 +99,36 @@ fn one(
         let what = format!("{rows} rows of {len}, layout {turn}, row {row}");
         let of_row = |k: usize| if info.is_row_result(k) { row..row + 1 } else { row * len..(row + 1) * len };
         let got: Vec<&[f64]> = got.iter().enumerate().map(|(k, got)| &got[of_row(k)]).collect();
-        compare(info, dtype, &oracle, &x, &got, len).map_err(|why| {
+        let error = compare(info, dtype, &oracle, &x, &got, len).map_err(|why| {
             Error::Wrong(format!("{} of {dtype} on {device}, {what}: {why}{}", info.name, params::shown(info, set)))
         })?;
+        worst = worst.max(error);
     }
-    Ok(())
+    Ok(worst)
 }
 
-/// Compares the results of a row with the formula in f64.
+/// Compares the results of a row with the formula in f64, and returns the largest error in units in the last place, among
+/// those where no terms cancel.
 ///
 /// # Errors
 /// The first result that is wrong, in words.
-pub(crate) fn compare(
+fn compare(
     info: &OpInfo,
     dtype: DType,
     oracle: &RowOracle,
     x: &[Vec<f64>],
     got: &[&[f64]],
     len: usize,
-) -> Result<(), String> {
+) -> Result<f64, String> {
+    let mut worst = 0.0_f64;
     let rows: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
     for (k, (exact, got)) in oracle.at(&rows, len).into_iter().zip(got).enumerate() {
         let bound = Bound { accuracy: info.accuracy, dtype: info.result_type(k, dtype) };
         for (i, (terms, &got)) in exact.into_iter().zip(*got).enumerate() {
             let element: Vec<f64> = x.iter().map(|x| x.get(i).or(x.first()).copied().unwrap_or(0.0)).collect();
             if bound.holds(got, terms.value) {
+                let error = (got - terms.value).abs() / ulp_at(bound.dtype, terms.value);
+                worst = if error.is_finite() { worst.max(error) } else { worst };
                 continue;
             }
             if let Some(why) = bound.wrong(got, terms.value, Some(terms), &element) {
@@ -118,7 +137,7 @@ pub(crate) fn compare(
             }
         }
     }
-    Ok(())
+    Ok(worst)
 }
 
 /// The elements of the rows whose slopes are taken.

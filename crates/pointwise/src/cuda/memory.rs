@@ -5,9 +5,9 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, PoisonError};
 
 use super::Context;
-use super::graph::{Relaxed, this_thread_captures};
+use super::graph::{Capture, Relaxed, this_thread_captures};
 use super::reuse::is_kept;
-use super::stream::{Held, RawStream, Reading, captured_by_another_thread};
+use super::stream::{Held, RawStream, captured_by_another_thread};
 use super::sys::{self, DevicePointer, Handle, call, code};
 use super::usage::Usage;
 use crate::Device;
@@ -102,10 +102,11 @@ pub(crate) struct Block {
     pub(crate) usage: Usage,
 }
 
-/// Refuses an allocation, during a capture of the own stream or of the calling thread.
+/// Refuses an allocation, during a capture of the own stream or of the calling thread. `own` is the former, as it was found: it
+/// may have ended since.
 #[cold]
-fn captured(context: &'static Context, own: &Reading<'_>) -> Error {
-    let is_of_another = own.get().is_some_and(|capture| !capture.is_of_this_thread());
+fn captured(context: &'static Context, own: Option<&Capture>) -> Error {
+    let is_of_another = own.is_some_and(|capture| !capture.is_of_this_thread());
     if is_of_another && !this_thread_captures() {
         return captured_by_another_thread(context);
     }
@@ -128,8 +129,12 @@ impl Block {
         }
         // On the own stream the allocation would become part of the graph, and the memory be there only while the graph
         // runs. On a thread that captures another stream the driver may spoil the capture.
-        if this_thread_captures() || context.own.is_captured_here() {
-            return Err(captured(context, &context.own.read()));
+        {
+            let own = context.own.read();
+            let capture = own.get();
+            if this_thread_captures() || capture.is_some() {
+                return Err(captured(context, capture));
+            }
         }
         context.free_dropped();
         if let Some(address) = context.reuse.take(bytes) {
@@ -139,8 +144,9 @@ impl Block {
         let _current = context.make_current()?;
         // While it is held no capture of the own stream begins.
         let mut held = context.own.read();
-        if held.is_some() || context.own_is_captured()? {
-            return Err(captured(context, &held));
+        let capture = held.get();
+        if capture.is_some() || context.own_is_captured()? {
+            return Err(captured(context, capture));
         }
         let (mut call, mut result) = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
@@ -150,8 +156,8 @@ impl Block {
             drop(held);
             context.own.synchronize(context)?;
             held = context.own.read();
-            if held.is_some() {
-                return Err(captured(context, &held));
+            if let Some(capture) = held.get() {
+                return Err(captured(context, Some(capture)));
             }
             for pool in context.pools.iter().flat_map(|pools| [pools.large, pools.small]) {
                 // SAFETY: the pool is the device's.

@@ -296,6 +296,8 @@ impl Kernel<'_> {
             let last = |view: TensorView<'_>| view.strides().last().copied().unwrap_or(0);
             match view(k) {
                 Some(view) if !of_row(k) && length(view.shape()) > 1 => last(view),
+                // Of none, none is read.
+                Some(view) if !of_row(k) && length(view.shape()) == 0 => 1,
                 // A result of one element is written as one.
                 Some(_) if k < results && !of_row(k) => 1,
                 _ => 0,

@@ -1,0 +1,40 @@
+//! Formulas that reduce over rows.
+use pointwise_macros::op;
+
+#[op(f32, ulp = 4)]
+pub fn asks_nothing<T: Real>(x: T, row: Row<T>) -> T { x * row.len() }
+
+#[op(f32, ulp = 4)]
+pub fn asks_in_a_branch<T: Real>(x: T, row: Row<T>) -> T { if x > T::ZERO { row.sum(x) } else { x } }
+
+#[op(f32, ulp = 4)]
+pub fn asks_behind_a_condition<T: Real>(x: T, row: Row<T>) -> T { if x > row.mean(x) && x < row.max(x) { x } else { T::ZERO } }
+
+#[op(f32, ulp = 4)]
+pub fn asks_too_often<T: Real>(x: T, row: Row<T>) -> T { row.sum(x) + row.max(x) + row.min(x) + row.mean(x) }
+
+#[op(f32, ulp = 4)]
+pub fn gives_its_row_away<T: Real>(x: T, row: Row<T>) -> T { helper(row, x) }
+
+#[op(f32, ulp = 4)]
+pub fn returns_early<T: Real>(x: T, row: Row<T>) -> T { if x > T::ZERO { return x; } row.sum(x) }
+
+#[op(f32, ulp = 4)]
+pub fn has_no_row<T: Real>(x: T) -> PerRow<T> { PerRow(x) }
+
+#[op(f32, ulp = 4, results(y: f16))]
+pub fn has_a_type_and_no_row<T: Real>(x: T) -> T { x }
+
+#[op(floats, ints, exact)]
+pub fn is_of_integers<T: Num>(x: T, row: Row<T>) -> T { row.sum(x) }
+
+#[op(f32, ulp = 4)]
+pub fn is_random<T: Real>(x: T, row: Row<T>, bits: RandomWord) -> T { row.sum(x) * T::uniform(bits) }
+
+#[op(f32, ulp = 4, results(y: i32))]
+pub fn rounds_to_integers<T: Real>(x: T, row: Row<T>) -> T { row.sum(x) }
+
+#[op(f32, ulp = 4, grad = by_hand)]
+pub fn has_a_gradient_by_hand<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+fn main() {}
