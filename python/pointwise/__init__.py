@@ -1,4 +1,4 @@
-"""pointwise: elementwise and rotary-embedding kernels written in Rust, with PyTorch's semantics.
+"""pointwise: elementwise, row and rotary-embedding kernels written in Rust, with PyTorch's semantics.
 
 `pointwise.NAME` is a function of every op. Once torch is imported, it takes torch's tensors, and `torch.ops.pointwise.NAME`
 is the op; before, it takes NumPy's arrays and objects that speak DLPack (`pointwise.arrays`, which is there always). This

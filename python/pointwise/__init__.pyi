@@ -536,6 +536,95 @@ def lerp_backward(grad: Tensor, a: Tensor | Number, b: Tensor | Number, weight: 
 def clamp_tensor_backward(grad: Tensor, x: Tensor | Number, min: Tensor | Number, max: Tensor | Number, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """`grad` to x where `min <= x <= max`, to min where `x < min < max`, to max where `x > max` or `max < min`; else 0. For a bound that is left out there is `ops::clamp_backward`."""
 
+def l2_normalize(input: Tensor, *, eps: Number = 1e-12, out: Tensor | None = None) -> Tensor:
+    """`x / max(sqrt(sum(x^2)), eps)`. Source: `torch.nn.functional.normalize` with `p=2` and `dim=-1`."""
+
+def sum(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of each row. Source: `torch.sum` with `dim=-1`."""
+
+def mean(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The mean of each row. Source: `torch.mean` with `dim=-1`."""
+
+def amax(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The largest element of each row; NaN if there is one. Source: `torch.amax` with `dim=-1`."""
+
+def amin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The smallest element of each row; NaN if there is one. Source: `torch.amin` with `dim=-1`."""
+
+def var(input: Tensor, *, correction: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The variance of each row, `sum((x - mean(x))^2) / (n - correction)`. Source: `torch.var` with `dim=-1`."""
+
+def softmax(input: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """`e^(scale x - m) / sum(e^(scale x - m))`, `m` the largest `scale x`. A row of minus infinities alone gives NaN. Source:
+`torch.softmax` with `dim=-1`."""
+
+def log_softmax(input: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """`scale x - m - ln(sum(e^(scale x - m)))`, `m` the largest `scale x`. Source: `torch.log_softmax` with `dim=-1`."""
+
+def logsumexp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or 0 if that is infinite. Source:
+`torch.logsumexp` with `dim=-1`."""
+
+def rms_norm(x: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: Tensor | None = None) -> Tensor:
+    """`x / sqrt(mean(x^2) + eps) * (weight + offset)`. Gemma's norms have an offset of 1. With `rounded` the quotient is rounded to the
+element type before the weight, as in Llama's. Source: `torch.nn.functional.rms_norm`."""
+
+def masked_softmax(x: Tensor, mask: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """[`softmax()`] of the elements where `mask` is false; 0 elsewhere. A row without such elements gives NaN. Source:
+`torch._masked_softmax`."""
+
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """[`rms_norm()`] of `x + residual`, which is rounded to the element type first, and that sum. Source: the layers of
+`transformers`."""
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: Tensor | None = None) -> Tensor:
+    """`(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`, by the biased variance. Source: `torch.nn.functional.layer_norm`."""
+
+def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """[`layer_norm()`] of `x + residual`, which is rounded to the element type first, and that sum."""
+
+def l2_normalize_backward(grad: Tensor, x: Tensor, *, eps: Number = 1e-12, out: Tensor | None = None) -> Tensor:
+    """The gradients of `l2_normalize`."""
+
+def sum_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The gradients of `sum`."""
+
+def mean_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The gradients of `mean`."""
+
+def amax_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The gradients of `amax`."""
+
+def amin_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The gradients of `amin`."""
+
+def var_backward(grad: Tensor, x: Tensor, *, correction: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The gradients of `var`."""
+
+def softmax_backward(grad: Tensor, x: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The gradients of `softmax`."""
+
+def log_softmax_backward(grad: Tensor, x: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The gradients of `log_softmax`."""
+
+def logsumexp_backward(grad: Tensor, x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The gradients of `logsumexp`."""
+
+def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """The gradients of `rms_norm`."""
+
+def masked_softmax_backward(grad: Tensor, x: Tensor, mask: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The gradients of `masked_softmax`."""
+
+def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `add_rms_norm`."""
+
+def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `layer_norm`."""
+
+def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of `add_layer_norm`."""
+
 def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
 

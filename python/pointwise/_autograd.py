@@ -94,7 +94,8 @@ class Gradient:
         self.op, self.call = op, call
         names = [operand.name for operand in op.operands]
         self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
-        self.grads = grads = [k for k, result in enumerate(op.results) if not result.is_bool]
+        self.grads = grads = [k for k, result in enumerate(op.results) if not result.is_bool and not result.dtype]
+        self.of_rows = op.form == "rows"
         # Where each operand of the backward op comes from: a gradient, or an argument.
         self.sources = []
         for operand in backward.operands:
@@ -139,6 +140,9 @@ class Gradient:
             ctx.places = places
             ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
         ctx.save_for_backward(*tensors)
+        if len(self.grads) > 1:
+            # torch's own zeros are no DTensors.
+            ctx.set_materialize_grads(False)
         if forward_ad._current_level >= 0:
             ctx.save_for_forward(*tensors)
             # A tangent that is not there is no zero: that times an infinite derivative would be NaN.
@@ -151,6 +155,21 @@ class Gradient:
         args = [None] * self.count if ctx.rest is None else list(ctx.rest)
         for at, tensor in zip(ctx.places, tensors):
             args[at] = tensor
+        return args
+
+    def _shape_of_rows(self, ctx, args):
+        """The shape that the operands broadcast to."""
+        shapes = ctx.shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
+        return torch.broadcast_shapes(*shapes)
+
+    def _whole_rows(self, args, shape):
+        """The arguments with one at least that has whole rows, if the backward op is to see their length by it."""
+        read = [at for is_grad, at in self.sources if not is_grad]
+        is_known = any(is_grad and not self.op.results[at].is_row for is_grad, at in self.sources)
+        if is_known or any(args[at].shape[-1:] == shape[-1:] for at in read):
+            return args
+        args = list(args)
+        args[read[0]] = args[read[0]].expand(torch.broadcast_shapes(args[read[0]].shape, shape[-1:]))
         return args
 
     def _results(self, args, grads):
@@ -171,8 +190,16 @@ class Gradient:
             return (None,) * self.count
         if self.single:
             return self.call(some, ctx.saved_tensors[0])
-        grads = [torch.zeros_like(some) if g is None else g for g in grads]
         args = self._arguments(ctx, ctx.saved_tensors)
+        if self.of_rows:
+            shape = self._shape_of_rows(ctx, args)
+            grads = list(grads)
+            for k in self.grads:
+                if grads[k] is None:
+                    grads[k] = some.new_zeros(shape[:-1] if self.op.results[k].is_row else shape)
+            args = self._whole_rows(args, shape)
+        else:
+            grads = [torch.zeros_like(some) if g is None else g for g in grads]
         out = [None] * len(args)
         for at, grad in zip(self.targets, self._results(args, grads)):
             if not ctx.needs_input_grad[at]:
@@ -228,6 +255,10 @@ def function(name, kernel, gradient, non_differentiable=()):
         return gradient.backward(ctx, grads)
 
     def jvp(ctx, *tangents):
+        if gradient.of_rows:
+            raise NotImplementedError(
+                f"pointwise.{name} has no derivative in forward mode: use backward(), or torch's op where one is needed"
+            )
         return gradient.forward(ctx, tangents)
 
     def mark(ctx, results):

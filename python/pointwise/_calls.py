@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, is_grad_enabled
 from torch.overrides import handle_torch_function, has_torch_function
 
-from . import _autograd, _signatures
+from . import _autograd, _fake, _signatures
 
 try:
     # No `numbers.Real`, and taken by torch.
@@ -89,6 +89,8 @@ class Calls:
         self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
         self.values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
         self.is_bool = op.results[0].is_bool
+        # The element type of the result, if it is not the call's.
+        self.fixed = _fake.fixed_type(op.results[0])
         self.plans = {}
         # Its functions, once they are made.
         self.function = self.function_inplace = None
@@ -101,7 +103,7 @@ class Calls:
         backward = calls.get(op.backward)
         if backward is not None and not op.name.endswith("_backward"):
             gradient = _autograd.Gradient(op, backward.op, backward.call)
-            bools = [k for k, result in enumerate(op.results) if result.is_bool]
+            bools = [k for k, result in enumerate(op.results) if result.is_bool or result.dtype]
             run = self.run if len(self.kernels) > 1 else self.kernel
             self.apply = _autograd.function(op.name, run, gradient, bools)
             self.has_gradient, self.saved = True, gradient.saved
@@ -242,7 +244,7 @@ class Calls:
             raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if resize and _autograd.is_asked((*operands, out)):
             self._refuse_gradients((*operands, out))
-        made = torch.bool if self.is_bool else dtype
+        made = self.fixed or dtype
         if out.dtype is not made and not torch.can_cast(made, out.dtype):
             raise RuntimeError(f"result type {made} can't be cast to the desired output type {out.dtype}")
         shape = self.shape(operands)
@@ -259,7 +261,9 @@ class Calls:
             raise RuntimeError(
                 f"{self.name}(): an inference tensor cannot be written to outside InferenceMode: clone() it first"
             )
-        if out.dtype is made and not _functorch_active():
+        # Kernels write the elements of a row one after another.
+        is_dense = op.form != "rows" or op.results[0].is_row or not out.dim() or out.stride(-1) == 1 or out.size(-1) < 2
+        if out.dtype is made and is_dense and not _functorch_active():
             self.run_out(*operands, *params, out=out)
             _increment_version((out,))
             return out
@@ -289,6 +293,9 @@ class Calls:
             return torch.Size((*operands[0].shape[:-1], operands[0].shape[-1] // 2))
         if self.op.form == "halves_gradient":
             return operands[1].shape
+        if self.op.form == "rows":
+            shape = _fake.shape_of_rows(self.op, operands)
+            return shape[:-1] if self.op.results[0].is_row else shape
         shapes = [x.shape for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
         # Broadcasting takes several times as long as all the rest of a call.
         return shapes[0] if shapes.count(shapes[0]) == len(shapes) else torch.broadcast_shapes(*shapes)
@@ -303,7 +310,7 @@ class Calls:
         prepared, dtype = self.prepare(operands)
         if not _autograd.is_asked(operands):
             return self.into(first, prepared, params, dtype, resize=False)
-        made = torch.bool if self.is_bool else dtype
+        made = self.fixed or dtype
         if not torch.can_cast(made, first.dtype):
             raise RuntimeError(f"result type {made} can't be cast to the desired output type {first.dtype}")
         if at in self.saved and prepared[at] is first:

@@ -1,8 +1,8 @@
 """How DTensor shards ops. Registered when torch.distributed.tensor is imported.
 
 DTensor acts below autograd, so the rules are those of the inner ops, gradients among them. Where an op needs no
-communication, it has none: elementwise ops by any dimension, gated ops by all but the last, rotary embedding by batch,
-heads and sequence. A rule is a list of choices: the placements of the results, and of the arguments (None for what is
+communication, it has none: elementwise ops by any dimension, gated ops and ops on rows by all but the last, rotary
+embedding by batch, heads and sequence. A rule is a list of choices: the placements of the results, and of the arguments (None for what is
 no tensor).
 """
 
@@ -81,6 +81,21 @@ def _halves(results, *args):
     return [_choice([place] * results, args, [place] * len(tensors)) for place in places]
 
 
+def _rows(op, *args):
+    """By any dimension but the last, which is the row; a broadcast operand is whole on each rank."""
+    tensors, results = _tensors(args), len(op.results)
+    # What each row has once lacks the last dimension.
+    ranks = [t.ndim + o.is_row for o, t in zip(op.operands, tensors)]
+    rank = max(ranks)
+    choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
+    for dim in range(rank - 1):
+        own = [dim - (rank - n) for n in ranks]
+        places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
+        if any(isinstance(place, Shard) for place in places):
+            choices.append(_choice([Shard(dim)] * results, args, places))
+    return choices
+
+
 def _rope(count, *args):
     """By batch, heads and sequence.
 
@@ -135,6 +150,8 @@ def register(namespace, description, private=pointwise_strategy is not None):
                 register_sharding(overload)(functools.partial(_channel, op))
             elif op.form in ("halves", "halves_gradient"):
                 register_sharding(overload)(functools.partial(_halves, results))
+            elif op.form == "rows":
+                register_sharding(overload)(functools.partial(_rows, op))
             elif private and results == 1:
                 rule = functools.partial(pointwise_strategy, linearity=count - 1) if linear else pointwise_strategy
                 register_op_strategy(overload, RuntimeSchemaInfo(needs_pytree=False))(rule)

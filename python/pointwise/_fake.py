@@ -23,8 +23,13 @@ def _check_devices(op, args):
                 )
 
 
+def fixed_type(result):
+    """The element type of a result, if it is not the call's."""
+    return torch.bool if result.is_bool else result.dtype and getattr(torch, result.dtype)
+
+
 def _results(op, like, sizes, strides):
-    types = [torch.bool if r.is_bool else like.dtype for r in op.results]
+    types = [fixed_type(r) or like.dtype for r in op.results]
     made = [torch.empty_strided(sizes, strides, dtype=t, device=like.device) for t in types]
     return made[0] if len(made) == 1 else tuple(made)
 
@@ -35,6 +40,12 @@ def _contiguous(sizes):
         strides.append(step)
         step = step * torch.sym_max(size, 1)
     return strides[::-1]
+
+
+def shape_of_rows(op, operands):
+    """The shape that the operands of an op on rows broadcast to."""
+    shapes = [(*x.shape, 1) if o.is_row else x.shape for o, x in zip(op.operands, operands) if isinstance(x, Tensor)]
+    return torch.broadcast_shapes(*shapes)
 
 
 def into(op):
@@ -77,7 +88,17 @@ def of(op):
         _check_devices(op, (grad, x))
         return _results(op, x, x.shape, _contiguous(x.shape))
 
-    return {"halves": halves, "halves_gradient": halves_gradient}.get(op.form, elementwise)
+    def rows(*args):
+        _check_devices(op, args)
+        like, sizes = _leader(op, args), shape_of_rows(op, args)
+        made = []
+        for r in op.results:
+            own = sizes[:-1] if r.is_row else sizes
+            dtype = fixed_type(r) or like.dtype
+            made.append(torch.empty_strided(own, _contiguous(own), dtype=dtype, device=like.device))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return {"halves": halves, "halves_gradient": halves_gradient, "rows": rows}.get(op.form, elementwise)
 
 
 def rope_into(*args, **outs):

@@ -45,6 +45,7 @@ INPLACE = {
 # What autocast on CUDA converts operands to: torch's own lists (autocast_mode.h), of those that are here.
 AUTOCAST = {
     **dict.fromkeys(("exp", "expm1", "log", "log1p", "pow", "reciprocal", "rsqrt", "softplus"), "float32"),
+    **dict.fromkeys(("layer_norm", "log_softmax", "logsumexp", "softmax", "sum"), "float32"),
     "prelu": "lower",
 }
 
@@ -81,6 +82,9 @@ def _derived(op, rename):
     for operand, name in zip(op.operands, names):
         parts.append(f"{'Tensor|Scalar' if operand.takes_number else 'Tensor'} {name}")
     kinds = {"float": "Scalar", "float?": "Scalar?", "int": "int", "bool": "bool"}
+    if op.form == "rows" and op.params:
+        # torch's functions have a dimension in their place.
+        parts.append("*")
     for param in op.params:
         default = int(param.default) if param.kind == "float" and param.default == int(param.default) else param.default
         parts.append(f"{kinds[param.kind]} {param.name}={default!r}")

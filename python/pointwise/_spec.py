@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that an op reads."""
+    """A tensor that an op reads. One with an element for each row has no last dimension."""
 
     name: str
     is_bool: bool
     is_channel: bool
+    is_row: bool
     takes_number: bool
 
 
@@ -25,10 +26,12 @@ class Param:
 
 @dataclass(frozen=True)
 class Result:
-    """A tensor that an op writes."""
+    """A tensor that an op writes. One with an element for each row has no last dimension; `dtype` is that of the call if None."""
 
     name: str
     is_bool: bool
+    is_row: bool = False
+    dtype: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Kernel:
 
 @dataclass
 class Op:
-    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient or generator."""
+    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient, rows or generator."""
 
     name: str
     form: str
@@ -92,9 +95,9 @@ def parse(description):
         ops[name] = Op(
             name=name,
             form=op["form"],
-            operands=[Operand(o["name"], o["bool"], o["channel"], o["number"]) for o in op["operands"]],
+            operands=[Operand(o["name"], o["bool"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
-            results=[Result(r["name"], r["bool"]) for r in op["results"]],
+            results=[Result(r["name"], r["bool"], r["row"], r["dtype"]) for r in op["results"]],
             dtypes=frozenset(op["dtypes"]),
             **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random")},
             double=op["double"],

@@ -54,7 +54,25 @@ def _channel(call, op, kernel, size, dims, args):
     return many if isinstance(results, tuple) else many[0]
 
 
-_RULES = {"elementwise": _elementwise, "channel": _channel, "halves": _halves, "halves_gradient": _halves}
+def _rows(call, op, kernel, size, dims, args):
+    # The last dimension stays the row. What each row has once lacks it.
+    operands, dims = args[: len(op.operands)], dims[: len(op.operands)]
+    rank = max(_rank(a, d) + o.is_row for o, a, d in zip(op.operands, operands, dims))
+    if all(_rank(a, d) == 0 for a, d in zip(operands, dims)):
+        raise NotImplementedError(f"{op.name}: vmap over tensors of one dimension, whose entries have no rows")
+    operands = [
+        a if d is None else _front(a, d, rank - o.is_row) for o, a, d in zip(op.operands, operands, dims)
+    ]
+    return call(*operands, *args[len(op.operands) :])
+
+
+_RULES = {
+    "elementwise": _elementwise,
+    "channel": _channel,
+    "halves": _halves,
+    "halves_gradient": _halves,
+    "rows": _rows,
+}
 
 
 def register(library, namespace, op, kernel):

@@ -58,7 +58,13 @@ def operands(op, dtype, device="cpu", shape=(4, 6), positive=False):
             size = shape[1:2]
         if op.form == "halves_gradient" and k == 0:
             size = (*shape[:-1], shape[-1] // 2)
-        made.append(tensor(size, torch.bool if operand.is_bool else dtype, device, positive))
+        if operand.is_row:
+            size = shape[:-1]
+        x = tensor(size, torch.bool if operand.is_bool else dtype, device, positive)
+        if op.form == "rows" and operand.is_bool:
+            # No row is masked whole.
+            x[..., 0] = False
+        made.append(x)
     return made
 
 

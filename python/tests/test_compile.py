@@ -56,6 +56,10 @@ def test_opcheck_public(name, device):
         # Two runs draw two masks: schema and fake are what can be compared.
         torch.library.opcheck(overload, tuple(args), test_utils=("test_schema", "test_faketensor"))
         return
+    if op.form == "rows":
+        # Parameters are given by name.
+        torch.library.opcheck(overload, tuple(args), {p.name: value for p, value in zip(op.params, params)})
+        return
     extra = (0.2, 0.7) if name == "clamp" else (torch.tensor([5, 6]),) if op.random else ()
     torch.library.opcheck(
         overload, (*args, *([] if name == "clamp" or op.random else params), *((0.5,) if op.random else ()), *extra)

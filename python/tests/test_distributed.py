@@ -48,6 +48,8 @@ def _operands(op, device):
         shape = (6,) if op.form == "channel" and k == len(op.operands) - 1 else (4, 6, 4)
         if op.form == "halves_gradient" and k == 0:
             shape = (4, 6, 2)
+        if operand.is_row:
+            shape = (4, 6)
         if operand.is_bool:
             made.append(torch.rand(shape, device=device) > 0.5)
         elif "float32" in op.dtypes:
@@ -66,7 +68,7 @@ def every_op(mesh, device):
             continue
         operands = _operands(op, device)
         params = [param.default for param in op.params]
-        last = op.form in ("halves", "halves_gradient")
+        last = op.form in ("halves", "halves_gradient", "rows")
         leaves = [x.clone().requires_grad_() if x.is_floating_point() else x for x in operands]
         gradient = op.backward is not None and not name.endswith("_backward")
         whole = calls.call(*leaves, *params)

@@ -37,7 +37,9 @@ OPS = {"masked_fill": "where"}
 
 def _ours(entry):
     name = entry.name.removeprefix("nn.functional.")
-    return name if name in FUNCTIONS and name not in RANDOM else None
+    # Ops on rows have no dimension to give.
+    of_rows = name in CALLS and CALLS[name].op.form == "rows"
+    return name if name in FUNCTIONS and name not in RANDOM and not of_rows else None
 
 
 # Complex numbers are torch's alone.

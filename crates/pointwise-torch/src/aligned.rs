@@ -5,7 +5,7 @@ use pointwise::kernel::Rng;
 use pointwise::{Device, Number, Operand, Stream};
 
 use crate::abi::Element;
-use crate::call::{Known, RANK, number, say, view, view_mut};
+use crate::call::{Known, RANK, number, say, shape_of_rows, view, view_mut};
 use crate::double;
 use crate::layout::{self, Item};
 use crate::registry::{Call, Form, OpSpec};
@@ -38,12 +38,7 @@ impl Aligned {
     ///
     /// # Errors
     /// Dimensions that do not go together.
-    pub(crate) fn new(
-        op: &OpSpec,
-        known: &[Known<'_>],
-        results: &[Raw<'_>],
-        element: Element,
-    ) -> Result<Aligned, String> {
+    pub(crate) fn new(op: &OpSpec, known: &[Known<'_>], results: &[Raw<'_>]) -> Result<Aligned, String> {
         let tensors = known.iter().zip(&op.operands).filter_map(|(known, operand)| match known {
             Known::Tensor(raw) if !operand.is_channel => Some(raw),
             _ => None,
@@ -54,12 +49,15 @@ impl Aligned {
             (Form::Elementwise | Form::Channel | Form::Generator, ..) => {
                 layout::broadcast(tensors.map(|raw| raw.sizes))?
             }
+            (Form::Rows, ..) => shape_of_rows(op, known)?,
             _ => return Err(format!("{}: the first operand is a tensor", op.name)),
         };
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
-        let item = |raw: &Raw<'_>, is_bool: bool, strides: Vec<i64>| {
-            let size = if is_bool { 1 } else { element.size() };
-            Item { data: raw.data, size, is_bool, strides }
+        let item = |raw: &Raw<'_>, is_bool: bool, strides: Vec<i64>| Item {
+            data: raw.data,
+            size: raw.element.size(),
+            is_bool,
+            strides,
         };
         let halved = matches!(op.form, Form::Halves | Form::HalvesGradient);
         for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
@@ -74,6 +72,9 @@ impl Aligned {
                 Known::Tensor(raw) => {
                     let strides = match spec.is_channel {
                         true => channel(op, &aligned.sizes, raw)?,
+                        false if spec.is_row => {
+                            layout::expand(&aligned.sizes, &behind(raw.sizes, 1), &behind(raw.strides, 0))?
+                        }
                         false => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
                     };
                     aligned.push_operand(item(raw, spec.is_bool, strides));
@@ -83,17 +84,22 @@ impl Aligned {
         for (raw, spec) in results.iter().zip(&op.results) {
             if op.form == Form::HalvesGradient {
                 aligned.items.extend(halves(op, &aligned.sizes, raw)?);
-            } else if raw.sizes == aligned.sizes {
+            } else if spec.is_row && raw.sizes == layout::once_a_row(&aligned.sizes).0 {
+                aligned.items.push(item(raw, spec.is_bool, behind(raw.strides, 0)));
+            } else if !spec.is_row && raw.sizes == aligned.sizes {
                 aligned.items.push(item(raw, spec.is_bool, raw.strides.to_vec()));
             } else {
-                let sizes = &aligned.sizes;
+                let sizes = if spec.is_row { layout::once_a_row(&aligned.sizes).0 } else { aligned.sizes };
                 return Err(format!(
                     "{}: the result is of sizes {sizes:?}, the tensor for it {:?}",
                     op.name, raw.sizes
                 ));
             }
         }
-        layout::merge(&mut aligned.sizes, &mut aligned.items);
+        match op.form {
+            Form::Rows => layout::merge_rows(&mut aligned.sizes, &mut aligned.items),
+            _ => layout::merge(&mut aligned.sizes, &mut aligned.items),
+        }
         Ok(aligned)
     }
 
@@ -113,7 +119,9 @@ impl Aligned {
     /// in the order of the call's stream.
     pub(crate) unsafe fn run(mut self, with: &With<'_>) -> Result<(), String> {
         let With { op, element, device, stream, params, rng } = *with;
-        if self.sizes.contains(&0) {
+        // A row of no elements may have a result.
+        let counted = self.sizes.len().saturating_sub(usize::from(op.form == Form::Rows));
+        if self.sizes[..counted].contains(&0) {
             return Ok(());
         }
         if element == Element::F64 {
@@ -129,26 +137,37 @@ impl Aligned {
         }
         let (operands, tensors) = (&self.operands, self.tensors);
         layout::each(RANK, &self.sizes, &mut self.items, &mut |sizes, items| {
-            let seen = |item: &Item| {
-                // SAFETY: the caller's promise.
-                unsafe { view(device, item.data, element, item.is_bool, sizes, &item.strides) }
-            };
+            let rank = |is_row: bool| sizes.len() - usize::from(is_row);
             let mut given = Vec::with_capacity(operands.len());
-            for operand in operands {
+            for (k, operand) in operands.iter().enumerate() {
                 given.push(match operand {
-                    Ok(at) => Operand::View(seen(&items[*at])?),
+                    Ok(at) => {
+                        let (item, rank) = (&items[*at], rank(op.operands.get(k).is_some_and(|spec| spec.is_row)));
+                        // SAFETY: the caller's promise.
+                        Operand::View(unsafe {
+                            view(device, item.data, element, item.is_bool, &sizes[..rank], &item.strides[..rank])
+                        }?)
+                    }
                     Err(value) => Operand::Number(number(*value, element)),
                 });
             }
             let mut targets = Vec::with_capacity(items.len() - tensors);
-            for item in &items[tensors..] {
+            for (k, item) in items[tensors..].iter().enumerate() {
+                let spec = op.results.get(k);
+                let (element, rank) =
+                    (spec.map_or(element, |spec| spec.element(element)), rank(spec.is_some_and(|spec| spec.is_row)));
                 // SAFETY: the caller's promise.
-                targets.push(unsafe { view_mut(device, item.data, element, item.is_bool, sizes, &item.strides) }?);
+                targets.push(unsafe { view_mut(device, item.data, element, &sizes[..rank], &item.strides[..rank]) }?);
             }
             let call = Call { operands: &given, params, rng, stream };
             op.call(&call, &mut targets).map_err(say)
         })
     }
+}
+
+/// Sizes or strides with those of one dimension more behind them.
+fn behind(of: &[i64], last: i64) -> Vec<i64> {
+    of.iter().copied().chain([last]).collect()
 }
 
 /// Returns the halves of a tensor's last dimension, which is twice the last of `sizes`.

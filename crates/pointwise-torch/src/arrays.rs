@@ -19,7 +19,7 @@ use crate::abi::Element;
 use crate::call::{Known, launch_on, layout_of_results};
 use crate::kernel::Library;
 use crate::layout;
-use crate::registry::{Form, OpSpec, ResultSpec};
+use crate::registry::{Form, OpSpec};
 use crate::tensor::{Place, Raw};
 
 mod rope;
@@ -463,10 +463,12 @@ fn run(
         (Form::Generator, None) => return Err(PyTypeError::new_err(format!("{}() needs a shape", op.name))),
         _ => layout_of_results(op, &known).map_err(runtime)?.0,
     };
-    let dims = sizes.iter().map(|size| usize::try_from(*size)).collect::<Result<Vec<usize>, _>>();
-    let dims = dims.map_err(|_| PyValueError::new_err(format!("sizes {sizes:?} must not be negative")))?;
+    if sizes.iter().any(|size| *size < 0) {
+        return Err(PyValueError::new_err(format!("sizes {sizes:?} must not be negative")));
+    }
     let strides = layout::contiguous(&sizes);
-    let of_result = |result: &ResultSpec| if result.is_bool { Element::Of(DType::Bool) } else { element };
+    let layouts = [(sizes.clone(), strides), layout::once_a_row(&sizes)];
+    let layout_of = |is_row: bool| (&layouts[usize::from(is_row)].0[..], &layouts[usize::from(is_row)].1[..]);
     let mut results = Vec::new();
     let mut raws = Vec::with_capacity(op.results.len());
     if let Some(outs) = outs {
@@ -475,8 +477,8 @@ fn run(
             return Err(PyTypeError::new_err(format!("{} has {results} results, and `out` {got}", op.name)));
         }
         for (out, result) in outs.iter().zip(&op.results) {
-            let data = std::ptr::null_mut();
-            let expected = Raw { data, element: of_result(result), sizes: &sizes, strides: &strides, place };
+            let (data, (sizes, strides)) = (std::ptr::null_mut(), layout_of(result.is_row));
+            let expected = Raw { data, element: result.element(element), sizes, strides, place };
             check_out(op, &known, &out.raw(), &expected)?;
             let (first, behind) = extent(&out.raw());
             if raws.iter().map(extent).any(|(low, high)| low < behind && first < high) {
@@ -486,16 +488,14 @@ fn run(
         }
     } else {
         for result in &op.results {
-            let element = of_result(result);
+            let element = result.element(element);
             let dtype = if let Element::Of(dtype) = element { dtype } else { DType::I64 };
+            let dims: Vec<usize> = layout_of(result.is_row).0.iter().map(|size| *size as usize).collect();
             results.push((Tensor::empty(&device, dtype, &dims).map_err(runtime)?, element));
         }
-        raws.extend(results.iter().map(|(tensor, element)| Raw {
-            data: pointer(tensor),
-            element: *element,
-            sizes: &sizes,
-            strides: &strides,
-            place,
+        raws.extend(results.iter().zip(&op.results).map(|((tensor, element), result)| {
+            let (sizes, strides) = layout_of(result.is_row);
+            Raw { data: pointer(tensor), element: *element, sizes, strides, place }
         }));
     }
     // SAFETY: producers vouch for their memory until it is given back, below, and that of `outs` is to be written; other

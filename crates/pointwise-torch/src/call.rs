@@ -186,8 +186,7 @@ pub(crate) fn run_known(
     }
     let params: Vec<Number> =
         params.iter().zip(&op.params).map(|(param, spec)| of_type(*param, spec.name, element)).collect();
-    let of_result = |is_bool| if is_bool { Element::Of(DType::Bool) } else { element };
-    let (made, mut results, mut raws);
+    let (made, of_rows, mut results, mut raws);
     if outs.is_empty() {
         let (sizes, strides) = match like_operands(op, &known) {
             Some(like) => like,
@@ -196,9 +195,14 @@ pub(crate) fn run_known(
                 (&made.0[..], &made.1[..])
             }
         };
+        of_rows = op.results.iter().any(|spec| spec.is_row).then(|| layout::once_a_row(sizes));
         (results, raws) = (Vec::with_capacity(op.results.len()), Vec::with_capacity(op.results.len()));
         for spec in &op.results {
-            let element = of_result(spec.is_bool);
+            let element = spec.element(element);
+            let (sizes, strides) = match &of_rows {
+                Some((sizes, strides)) if spec.is_row => (&sizes[..], &strides[..]),
+                _ => (sizes, strides),
+            };
             let result = Tensor::empty(api, sizes, strides, element, place)?;
             raws.push(Raw { data: result.data(api)?, element, sizes, strides, place });
             results.push(result);
@@ -208,7 +212,7 @@ pub(crate) fn run_known(
         raws = Vec::with_capacity(results.len());
         for (result, spec) in results.iter().zip(&op.results) {
             let raw = result.raw(api)?;
-            let expected = of_result(spec.is_bool);
+            let expected = spec.element(element);
             if raw.place != place {
                 return Err(format!(
                     "Expected all tensors to be on the same device, but the tensor for {} of {} is on {:?} and not on {place:?}",
@@ -256,7 +260,25 @@ fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a
     tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides).then_some((first.sizes, first.strides))
 }
 
-/// Sizes and strides of new results.
+/// The shape that operands broadcast to: one that each row has once, with a last dimension of 1.
+///
+/// # Errors
+/// Shapes that do not go together.
+pub(crate) fn shape_of_rows(op: &OpSpec, known: &[Known<'_>]) -> Result<Vec<i64>, String> {
+    let mut shapes = Vec::with_capacity(known.len());
+    for (known, operand) in known.iter().zip(&op.operands) {
+        if let Known::Tensor(raw) = known {
+            let mut sizes = raw.sizes.to_vec();
+            if operand.is_row {
+                sizes.push(1);
+            }
+            shapes.push(sizes);
+        }
+    }
+    layout::broadcast(shapes.iter().map(Vec::as_slice))
+}
+
+/// Sizes and strides of new results, but of those that each row has once.
 ///
 /// # Errors
 /// Shapes that do not go together.
@@ -285,6 +307,11 @@ pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec
         }
         Form::HalvesGradient => {
             let sizes = tensors.last().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
+            let strides = layout::contiguous(&sizes);
+            (sizes, strides)
+        }
+        Form::Rows => {
+            let sizes = shape_of_rows(op, known)?;
             let strides = layout::contiguous(&sizes);
             (sizes, strides)
         }
@@ -329,7 +356,7 @@ pub(crate) unsafe fn launch_on(
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {
-        let aligned = Aligned::new(op, known, results, element)?;
+        let aligned = Aligned::new(op, known, results)?;
         let with = With { op, element, device, stream, params, rng };
         // SAFETY: the caller's promise.
         return unsafe { aligned.run(&with) };
@@ -347,7 +374,7 @@ pub(crate) unsafe fn launch_on(
     let mut targets = Vec::with_capacity(results.len());
     for (raw, spec) in results.iter().zip(&op.results) {
         // SAFETY: the caller's promise.
-        targets.push(unsafe { view_mut(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?);
+        targets.push(unsafe { view_mut(device, raw.data, spec.element(element), raw.sizes, raw.strides) }?);
     }
     let call = Call { operands: &operands, params, rng, stream };
     op.call(&call, &mut targets).map_err(say)
@@ -378,11 +405,10 @@ pub(crate) unsafe fn view_mut<'a>(
     device: &Device,
     data: *mut u8,
     element: Element,
-    is_bool: bool,
     sizes: &[i64],
     strides: &[i64],
 ) -> Result<TensorViewMut<'a>, String> {
-    let (dtype, shape) = parts(element, is_bool, sizes)?;
+    let (dtype, shape) = parts(element, false, sizes)?;
     // SAFETY: the caller's promise.
     unsafe { TensorViewMut::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
 }

@@ -58,6 +58,12 @@ pub(crate) fn expand(sizes: &[i64], own: &[i64], strides: &[i64]) -> Result<Vec<
     Ok(all)
 }
 
+/// Sizes and strides of what has one element for each row of tensors of dimensions `sizes`.
+pub(crate) fn once_a_row(sizes: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let outer = &sizes[..sizes.len().saturating_sub(1)];
+    (outer.to_vec(), contiguous(outer))
+}
+
 /// Strides of elements one after another.
 pub(crate) fn contiguous(sizes: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; sizes.len()];
@@ -153,6 +159,15 @@ fn compare(sizes: &[i64], operands: &[Vec<i64>], a: usize, b: usize) -> std::cmp
     Equal
 }
 
+/// [`merge`] of all dimensions but the last, which is a row.
+pub(crate) fn merge_rows(sizes: &mut Vec<i64>, items: &mut [Item]) {
+    let Some(row) = sizes.pop() else { return };
+    let steps: Vec<i64> = items.iter_mut().map(|item| item.strides.pop().unwrap_or(0)).collect();
+    merge(sizes, items);
+    sizes.push(row);
+    items.iter_mut().zip(steps).for_each(|(item, step)| item.strides.push(step));
+}
+
 /// Merges dimensions that all tensors step through as one. The order of elements stays.
 pub(crate) fn merge(sizes: &mut Vec<i64>, items: &mut [Item]) {
     let mut dim = 0;
@@ -240,6 +255,10 @@ mod tests {
         let mut items = [item(&[12, 7, 4, 1]), item(&[0, 0, 4, 1])];
         merge(&mut sizes, &mut items);
         assert_eq!((sizes, &items[0].strides[..], &items[1].strides[..]), (vec![2, 12], &[12, 1][..], &[0, 1][..]));
+
+        let (mut sizes, mut items) = (vec![2, 3, 4], [item(&[12, 4, 1]), item(&[3, 1, 0])]);
+        merge_rows(&mut sizes, &mut items);
+        assert_eq!((sizes, &items[0].strides[..], &items[1].strides[..]), (vec![6, 4], &[4, 1][..], &[1, 0][..]));
 
         let first = data.as_mut_ptr();
         let mut items = [Item { data: first, size: 1, is_bool: false, strides: vec![12, 4, 1] }];

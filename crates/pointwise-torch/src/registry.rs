@@ -2,7 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops};
+use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops, rows};
 use pointwise::kernel::{
     ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorDef, GeneratorKernel, Kernel, OpDef, Rng,
     SinusoidalLayout,
@@ -14,6 +14,7 @@ use pointwise::{
 };
 use serde_json::Value;
 
+use crate::abi::Element;
 use crate::call::real;
 
 /// An op.
@@ -63,6 +64,8 @@ pub(crate) enum Form {
     Halves,
     /// `(.., N), (.., 2N) -> (.., 2N)`.
     HalvesGradient,
+    /// As [`Form::Elementwise`], of rows: the last dimension. What a row has once is without that dimension.
+    Rows,
     /// Results of a shape that comes with the call.
     Generator,
 }
@@ -75,6 +78,7 @@ impl Form {
             Form::Channel => "channel",
             Form::Halves => "halves",
             Form::HalvesGradient => "halves_gradient",
+            Form::Rows => "rows",
             Form::Generator => "generator",
         }
     }
@@ -89,6 +93,8 @@ pub(crate) struct OperandSpec {
     pub(crate) is_bool: bool,
     /// Whether it has one element for each channel, or one for all.
     pub(crate) is_channel: bool,
+    /// Whether it has one element for each row: its shape has no last dimension.
+    pub(crate) is_row: bool,
     /// Whether it may be a number.
     pub(crate) takes_number: bool,
 }
@@ -100,6 +106,21 @@ pub(crate) struct ResultSpec {
     pub(crate) name: &'static str,
     /// Whether it is a bool, whatever the element type.
     pub(crate) is_bool: bool,
+    /// Whether it has one element for each row: its shape has no last dimension.
+    pub(crate) is_row: bool,
+    /// Its element type, if it does not depend on that of the call.
+    pub(crate) dtype: Option<DType>,
+}
+
+impl ResultSpec {
+    /// Its element type in a call on elements of a type.
+    pub(crate) fn element(&self, element: Element) -> Element {
+        match self.dtype {
+            _ if self.is_bool => Element::Of(DType::Bool),
+            Some(dtype) => Element::Of(dtype),
+            None => element,
+        }
+    }
 }
 
 /// A parameter of an op.
@@ -137,7 +158,7 @@ enum Body {
 
 /// The ops of pointwise itself.
 pub(crate) fn family() -> Vec<OpSpec> {
-    let mut ops: Vec<OpSpec> = all().map(op).collect();
+    let mut ops: Vec<OpSpec> = all().chain(rows()).map(op).collect();
     ops.extend(all().filter(is_gated).map(pair));
     let dropout = kernels::dropout(0.5);
     for name in ["dropout", "dropout_backward"] {
@@ -226,15 +247,21 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         name,
         is_bool: is_bool(info.bool_operands, k),
         is_channel: info.is_channel(k),
+        is_row: info.is_row_operand(k),
         takes_number: false,
     });
-    let results = info.outputs().iter().enumerate();
+    let results = info.outputs().iter().enumerate().map(|(k, &name)| ResultSpec {
+        name,
+        is_bool: is_bool(info.bool_results, k),
+        is_row: info.is_row_result(k),
+        dtype: info.fixed_type(k),
+    });
     OpSpec {
         name: info.name.to_owned(),
         form: Form::Elementwise,
         operands: operands.collect(),
         params: info.params.iter().map(param).collect(),
-        results: results.map(|(k, &name)| ResultSpec { name, is_bool: is_bool(info.bool_results, k) }).collect(),
+        results: results.collect(),
         dtypes: info.types,
         int_to_float: info.properties.int_to_float,
         promotes: info.promotes(),
@@ -260,6 +287,8 @@ fn op(def: &'static OpDef) -> OpSpec {
     let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Op(def)) };
     let info = &def.info;
     match info.kind.name() {
+        // As in PyTorch, no operand is a number.
+        _ if info.is_of_rows() => op.form = Form::Rows,
         _ if info.channel_operands != 0 => op.form = Form::Channel,
         "gated" => op.form = Form::Halves,
         "gated_gradients" => op.form = Form::HalvesGradient,
@@ -282,9 +311,9 @@ fn pair(def: &'static OpDef) -> OpSpec {
         Some(forward) => format!("{forward}_pair_backward"),
         None => format!("{}_pair", info.name),
     };
-    let operands =
-        info.operands.iter().map(|name| OperandSpec { name, is_bool: false, is_channel: false, takes_number: false });
-    let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false });
+    let operand = |name| OperandSpec { name, is_bool: false, is_channel: false, is_row: false, takes_number: false };
+    let operands = info.operands.iter().map(|&name| operand(name));
+    let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false, is_row: false, dtype: None });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 

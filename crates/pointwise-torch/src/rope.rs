@@ -98,9 +98,8 @@ impl Rope {
                 return Err(format!("rope: a result on {:?} of {:?}", target.place, target.element));
             }
             // SAFETY: as above.
-            targets.push(unsafe {
-                view_mut(&stage.device, target.data, target.element, false, target.sizes, target.strides)
-            }?);
+            targets
+                .push(unsafe { view_mut(&stage.device, target.data, target.element, target.sizes, target.strides) }?);
         }
         let mut targets = targets.into_iter();
         let Some(q) = targets.next() else { return Err("rope has no result".to_owned()) };

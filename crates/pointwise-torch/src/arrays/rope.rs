@@ -136,7 +136,7 @@ fn run(kernel: &RopeKernel<'_>, device: &Device, views: &[TensorView<'_>], resul
     let mut targets: Vec<TensorViewMut<'_>> = Vec::with_capacity(results.len());
     for raw in results {
         // SAFETY: producers vouch for their memory until it is given back, and let it be written; other results are new.
-        let target = unsafe { view_mut(device, raw.data, raw.element, false, raw.sizes, raw.strides) };
+        let target = unsafe { view_mut(device, raw.data, raw.element, raw.sizes, raw.strides) };
         targets.push(target.map_err(PyValueError::new_err)?);
     }
     let mut targets = targets.into_iter();
