@@ -140,7 +140,11 @@ fn kind(info: &OpInfo) -> &'static str {
 }
 
 fn result(info: &OpInfo) -> &'static str {
-    if info.result_type(0, DType::F32) == DType::Bool { "bool" } else { "same" }
+    match info.result_type(0, DType::F32) {
+        DType::Bool => "bool",
+        _ if info.is_row_result(0) => "row",
+        _ => "same",
+    }
 }
 
 /// `leaky_relu(x, negative_slope=0.01)`.

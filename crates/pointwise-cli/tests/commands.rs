@@ -15,7 +15,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_pointwise");
 
 /// Every op of the family.
 fn tables() -> Vec<&'static OpInfo> {
-    info::all().map(|def| &def.info).collect()
+    info::all().chain(info::rows()).map(|def| &def.info).collect()
 }
 
 #[test]
@@ -28,7 +28,8 @@ fn list_json_has_every_op() {
         assert_eq!(op["arguments"].as_array().unwrap().len(), info.arguments().len());
         let types: Vec<_> = info.types.iter().map(|dtype| dtype.name()).collect();
         assert_eq!(op["types"], serde_json::json!(types));
-        assert_eq!(op["strategies"][0]["name"], "direct");
+        let first = if info.is_of_rows() { "register_copy" } else { "direct" };
+        assert_eq!(op["strategies"][0]["name"], first);
         assert!(!op["doc"].as_str().unwrap().is_empty());
         for dtype in info.types {
             let bound = info.accuracy.bound(info.result_type(0, *dtype));
@@ -48,6 +49,8 @@ fn list_json_has_every_op() {
         ("where_backward", "select_gradients"),
         ("prelu_backward", "channel_gradients"),
         ("silu_and_mul_backward", "gated_gradients"),
+        ("softmax", "rows"),
+        ("rms_norm_backward", "rows"),
     ] {
         assert_eq!(named(name)["kind"], kind, "{name}");
     }
@@ -67,6 +70,7 @@ fn list_json_has_every_op() {
         ("lerp", &["a", "b", "weight"]),
         ("clamp_tensor", &["x", "min", "max"]),
         ("masked_fill", &["x", "mask"]),
+        ("rms_norm", &["x", "weight"]),
         ("dropout", &["x"]),
         ("alibi", &[]),
         ("sinusoidal", &[]),
@@ -76,6 +80,7 @@ fn list_json_has_every_op() {
     assert_eq!(named("add")["parameters"], serde_json::json!([{ "name": "alpha", "default": 1.0 }]));
     assert_eq!(named("div")["parameters"][0]["values"], serde_json::json!(["none", "trunc", "floor"]));
     assert_eq!(named("eq")["result"], "bool");
+    assert_eq!(named("logsumexp")["result"], "row");
     assert_eq!(
         named("dropout")["parameters"][0],
         serde_json::json!({ "name": "p", "default": 0.5, "required": false })

@@ -324,7 +324,7 @@ pub const fn most_threads(tensors: usize) -> u32 {
 pub const fn vectors(element: usize, tensors: usize) -> usize {
     let most = match tensors {
         ..=4 => 32,
-        5..=7 => 16,
+        5..=8 => 16,
         _ => 8,
     };
     let vectors = most / lanes(element);
@@ -370,7 +370,7 @@ mod tests {
         );
         assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 288, 512]);
         assert!(is_held(16_384, 2, 2) && !is_held(16_385, 2, 2));
-        assert_eq!([(2, 2), (2, 5), (2, 8), (4, 8), (1, 9)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
+        assert_eq!([(2, 2), (2, 5), (2, 9), (4, 9), (1, 9)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
     }
 
     #[test]

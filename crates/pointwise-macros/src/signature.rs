@@ -174,7 +174,8 @@ impl Op {
         let bound = Bound::of(&generic)?;
         let types = types(&words, bound, &name)?;
         let arguments = arguments(&mut function, &generic.ident)?;
-        let results = results(&function, &generic.ident, words.results.as_deref())?;
+        let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
+        let results = results(&function, &generic.ident, words.results.as_deref(), has_row)?;
         let kind = kind(&words, &arguments, &results, &types)?;
         if kind == OpKind::Rows && !bound.only_floats() {
             let why = format!("an op on rows is of floats: write `{}: Real`", generic.ident);
@@ -358,13 +359,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
         return Ok(OpKind::Gated);
     }
     if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
-        return of_rows(words, bits, arguments, results, types);
-    }
-    if let Some(result) = results.iter().find(|result| result.is_row) {
-        return Err(Error::new(
-            result.name.span(),
-            "a result for each row is of an op that has a row: add `row: Row<T>`",
-        ));
+        return of_rows(words, bits, arguments, results);
     }
     if let Some((_, Some((_, span)))) = words.results.iter().flatten().find(|(_, fixed)| fixed.is_some()) {
         return Err(Error::new(*span, "results of other types are of ops that have a row: remove the type"));
@@ -408,13 +403,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
 }
 
 /// Checks an op on rows.
-fn of_rows(
-    words: &Words,
-    bits: bool,
-    arguments: &[Argument],
-    results: &[Value],
-    types: &[words::Type],
-) -> Result<OpKind> {
+fn of_rows(words: &Words, bits: bool, arguments: &[Argument], results: &[Value]) -> Result<OpKind> {
     if bits || arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
         return Err(Error::new(words.span, "an op on rows has neither random words nor indices"));
     }
@@ -425,8 +414,8 @@ fn of_rows(
             return Err(Error::new(operand.name.span(), "an op on rows has no channels: remove `#[channel]`"));
         }
     }
-    if types.iter().any(|each| !each.is_float()) {
-        return Err(Error::new(words.span, "an op on rows is of floats alone: remove the other types"));
+    if let Some((_, span)) = words.types.iter().find(|(each, _)| !each.is_float()) {
+        return Err(Error::new(*span, "an op on rows is of floats alone: remove the other types"));
     }
     if let Some(result) = results.iter().find(|result| result.is_bool && result.is_row) {
         return Err(Error::new(result.name.span(), "a result for each row is a number"));
@@ -840,6 +829,7 @@ fn results(
     function: &ItemFn,
     generic: &Ident,
     names: Option<&[(Ident, Option<(words::Type, Span)>)]>,
+    has_row: bool,
 ) -> Result<Vec<Value>> {
     let output = &function.sig.output;
     let wants = format!("an op returns `{generic}` or `bool`, or a tuple of 2 to 4 of these");
@@ -869,6 +859,10 @@ fn results(
     let mut results: Vec<Value> = Vec::new();
     for (k, ty) in types.iter().enumerate() {
         let (ty, is_row) = match per_row(ty) {
+            Some(_) if !has_row => {
+                let why = format!("a result of each row is of an op that has a row: add `row: Row<{generic}>`");
+                return Err(Error::new(ty.span(), why));
+            }
             Some(inner) => (inner, true),
             None => (*ty, false),
         };

@@ -409,3 +409,25 @@ fn what_the_device_compiler_says_is_an_error_at_the_op() {
     let text = plain(expand(quote!(f32, exact), snake(), |name| (name == "snake").then_some(pack).unwrap()).unwrap());
     assert!(text.contains("#[cfg(not(target_arch=\"nvptx64\"))]::core::compile_error!{\"notfortheGPU\"}"), "{text}");
 }
+
+#[test]
+fn a_row_has_a_round_for_each_reduction() {
+    let text = expansion(
+        quote!(f32, ulp = 8, results(y, scale: f32)),
+        quote! {
+            fn soft<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
+                let e = (x - row.max(x).detach()).exp();
+                let sum = row.sum(e);
+                (e / sum, PerRow(sum))
+            }
+        },
+    );
+    let max = quote!(::pointwise::__private::core::rows::Reduction::Max);
+    let sum = quote!(::pointwise::__private::core::rows::Reduction::Sum);
+    assert_has(&text, quote!(= &[&[#max], &[#sum]];));
+    // The gradient does not go through the largest: it has one sum, of the derivative by the other answer.
+    assert_has(&text, quote!(= &[&[#max], &[#sum], &[#sum]];));
+    assert_has(&text, quote!(row_operands: 0u16, row_results: 2u16,));
+    assert_has(&text, quote!(operands: &["grad", "x"],));
+    assert!(text.contains("formula_soft_f32_held") && text.contains("formula_soft_f32_streamed"));
+}

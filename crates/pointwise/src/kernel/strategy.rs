@@ -49,6 +49,8 @@ impl Strategy {
     /// Whether an op has kernels of this strategy for tensors of type `dtype`.
     pub fn serves(self, info: &OpInfo, dtype: DType) -> bool {
         match self {
+            // A row is read by vectors wherever it lies so: that is no choice.
+            _ if info.is_of_rows() => matches!(self, Strategy::Auto | Strategy::RegisterCopy),
             Strategy::Table => lookup::serves_codes(info, dtype) || lookup::serves(info, dtype),
             Strategy::ExplicitParallel => info.operands.len() + info.results.len() <= GROUPED_TENSORS,
             Strategy::Auto | Strategy::Direct | Strategy::RegisterCopy => true,

@@ -328,11 +328,17 @@ impl Kernel<'_> {
         targets: &Results<'_, T>,
     ) -> Result<KernelPlan> {
         let rows = self.rows_of(ready, &ready.views, targets)?;
+        let strategy = if rows.singles { Strategy::Direct } else { Strategy::RegisterCopy };
+        let asked = self.settings.strategy;
+        let replaced = match rows.singles {
+            true => "the rows are no aligned vectors",
+            false => "rows that are aligned vectors are read so",
+        };
         Ok(KernelPlan {
             class: Class::Rows,
             row: Some(rows.class),
-            strategy: if rows.singles { Strategy::Direct } else { Strategy::RegisterCopy },
-            replaced: None,
+            strategy,
+            replaced: (asked != Strategy::Auto && asked != strategy).then_some(replaced),
             dims: rows.walk.dims().len(),
             threads: rows.block(),
             lanes: if rows.singles { 1 } else { lanes(ready.dtype.size()) },
