@@ -112,6 +112,34 @@ def broadcast(mesh, device):
     _equal(number, x.detach() * 2.5)
 
 
+def norms(mesh, device):
+    """A weight that is whole; rows that are sharded along themselves are gathered first."""
+    x = torch.randn(4, 6, 8, device=device, requires_grad=True)
+    residual = torch.randn(6, 8, device=device, requires_grad=True)
+    weight = torch.randn(8, device=device, requires_grad=True)
+    y, s = pointwise.add_rms_norm(x, residual, weight)
+    (y.square().sum() + s.sum()).backward()
+    for of_x, of_residual in ((Shard(0), Replicate()), (Shard(1), Shard(0))):
+        leaves = [_sharded(t, mesh, p, True) for t, p in ((x, of_x), (residual, of_residual), (weight, Replicate()))]
+        got = _quiet(lambda: pointwise.add_rms_norm(*leaves))
+        for one, two in zip(got, (y, s)):
+            assert one.placements == (of_x,)
+            _equal(one.detach(), two.detach())
+        (got[0].square().sum() + got[1].sum()).backward()
+        for mine, whole in zip(leaves, (x, residual, weight)):
+            _equal(mine.grad, whole.grad)
+    for f, g in ((pointwise.softmax, lambda x: x.softmax(-1)), (pointwise.sum, lambda x: x.sum(-1))):
+        mine = _sharded(x, mesh, Shard(2), True)
+        with CommDebugMode() as comm:
+            got = f(mine)
+        assert comm.get_total_counts() > 0
+        _equal(got.detach(), g(x).detach())
+        x.grad = None
+        g(x).square().sum().backward()
+        got.square().sum().backward()
+        _equal(mine.grad, x.grad)
+
+
 def sums(mesh, device):
     """What add, sub and neg make of sums over ranks stays one; other ops need the sum first."""
     x = torch.randn(4, 6, device=device) + dist.get_rank()
@@ -299,7 +327,7 @@ def _process(rank, check, device, port, failures):
 
 
 @pytest.mark.parametrize(
-    "check", ["every_op", "broadcast", "sums", "public_rules", "rope", "context", "models", "llama"]
+    "check", ["every_op", "broadcast", "norms", "sums", "public_rules", "rope", "context", "models", "llama"]
 )
 def test_sharded(check, device):
     if check == "llama":
