@@ -34,8 +34,6 @@ pub(crate) struct Override {
     ops: Vec<(&'static str, usize)>,
     tensors: usize,
     has_text: bool,
-    /// True if a dimension and a flag that asks for f32 stand behind the tensors.
-    has_dim: bool,
     target: Target,
     /// `at::_ops::NAME::redispatch`; 0 until it is found.
     next: AtomicUsize,
@@ -153,8 +151,7 @@ impl Override {
                 let aten = format!("{name}{suffix}{dot}{overload}");
                 let next = AtomicUsize::new(0);
                 let is_chosen = AtomicBool::new(false);
-                let ops = found.clone();
-                all.push(Override { aten, ops, tensors, has_text, has_dim: false, target, next, is_chosen });
+                all.push(Override { aten, ops: found.clone(), tensors, has_text, target, next, is_chosen });
             }
         };
         for name in ONE {
@@ -169,20 +166,6 @@ impl Override {
         add("gelu", "", "out", 1, &[("none", "gelu"), ("tanh", "gelu_tanh")]);
         let backwards = [("none", "gelu_backward"), ("tanh", "gelu_tanh_backward")];
         add("gelu_backward", "", "grad_input", 2, &backwards);
-        // Beneath torch's autograd, which reads the results. Norms save statistics there.
-        for name in ["softmax", "log_softmax"] {
-            let Some(op) = find(name) else { continue };
-            all.push(Override {
-                aten: format!("_{name}"),
-                ops: vec![("", op)],
-                tensors: 1,
-                has_text: false,
-                has_dim: true,
-                target: Target::New,
-                next: AtomicUsize::new(0),
-                is_chosen: AtomicBool::new(false),
-            });
-        }
         all
     }
 
@@ -203,7 +186,6 @@ impl Override {
             };
         }
         arguments += text;
-        arguments += if self.has_dim { "lb" } else { "" };
         if self.target == Target::Out {
             arguments += "RS4_";
         }
@@ -260,9 +242,6 @@ impl Override {
                 Known::Number(number)
             });
         }
-        if self.has_dim && !is_along_rows(words, &raws) {
-            return Ok(false);
-        }
         // Where torch raises for a zero among integers, pointwise has 0.
         if place == Place::Cpu && category(element) == 1 && op.name == "remainder" {
             return Ok(false);
@@ -310,7 +289,7 @@ impl Override {
         for (k, word) in words[..count].iter().enumerate() {
             if self.has_text && k == self.tensors {
                 api.drop_text(*word as Handle);
-            } else if !self.has_dim || k < self.tensors {
+            } else {
                 // SAFETY: the schema has a tensor here.
                 drop(unsafe { Tensor::from_handle(*word as Handle) });
             }
@@ -325,7 +304,7 @@ impl Override {
         let keys = KEYS.get().ok_or("override() was not called")?;
         let mut all = 0;
         for (k, word) in words[..count].iter().enumerate() {
-            if !(self.has_text && k == self.tensors || self.has_dim && k >= self.tensors) {
+            if !self.has_text || k != self.tensors {
                 // SAFETY: the schema has a tensor here; the handle is given back, as it is not dropped.
                 all |= keys.of(api, &ManuallyDrop::new(unsafe { Tensor::from_handle(*word as Handle) }))?;
             }
@@ -349,10 +328,6 @@ impl Override {
                 let slot = Slot::new(api);
                 let to = slot.0;
                 match (self.tensors, self.has_text) {
-                    _ if self.has_dim => {
-                        let (dim, is_wide) = (held.words[1] as i64, held.words[2] as u8 != 0);
-                        function::<NewDim>(next)(to, keys, tensor(0), dim, is_wide)
-                    }
                     (1, false) => function::<New1>(next)(to, keys, tensor(0)),
                     (2, false) => function::<New2>(next)(to, keys, tensor(0), tensor(1)),
                     (1, true) => function::<New1Text>(next)(to, keys, tensor(0), text),
@@ -393,7 +368,6 @@ struct Text {
 
 type New1 = unsafe extern "C-unwind" fn(Handle, u64, Handle) -> Handle;
 type New1Text = unsafe extern "C-unwind" fn(Handle, u64, Handle, Text) -> Handle;
-type NewDim = unsafe extern "C-unwind" fn(Handle, u64, Handle, i64, bool) -> Handle;
 type New2 = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle) -> Handle;
 type New2Text = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle, Text) -> Handle;
 type New3 = unsafe extern "C-unwind" fn(Handle, u64, Handle, Handle, Handle) -> Handle;
@@ -467,13 +441,6 @@ fn served<'a>(api: &Api, tensor: &'a Tensor) -> Option<Raw<'a>> {
     }
     let codes = tensor.codes(api);
     if api.element(codes.0).is_some() && codes.1 == api.strided { tensor.raw_of(api, kind, codes).ok() } else { None }
-}
-
-/// True if a call over a dimension, of a tensor of which `words` are the arguments, is one over its rows, in its own type.
-fn is_along_rows(words: &[Word], raws: &[Raw<'_>]) -> bool {
-    let (Some(raw), [_, dim, is_wide, ..]) = (raws.first(), words) else { return false };
-    let (dim, rank) = (*dim as i64, raw.sizes.len() as i64);
-    *is_wide as u8 == 0 && rank > 0 && (dim == -1 || dim == rank - 1)
 }
 
 /// bool, integers, floats: what promotion goes by first.
