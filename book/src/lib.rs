@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn ignored_snippets_are_lines_of_the_examples() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let examples = sources(&root.join("examples"));
+        let examples = sources(&root.join("examples")) + &sources(&root.join("crates/pointwise/examples"));
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();
         let mut missing = Vec::new();
         for page in [
@@ -90,6 +90,7 @@ mod tests {
             "docs/start.md",
             "docs/your-own-op.md",
             "docs/fusing.md",
+            "docs/rows.md",
             "docs/gradients.md",
             "docs/emulator.md",
         ] {

@@ -9,6 +9,8 @@ use pointwise::{DType, Device, Number, Operand, Tensor, TensorView, info, ops};
 use pointwise_testkit::{check_op, inputs, judge};
 
 type Outcome = Result<(), Failed>;
+/// A test of rows that are not like others, on a device.
+type Edge = fn(&Device) -> Outcome;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, fn(&Device) -> Outcome); 8] = [
+    let edges: [(&str, Edge); 8] = [
         ("large_mean", large_mean),
         ("strange_rows", strange_rows),
         ("empty", empty),

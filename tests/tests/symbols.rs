@@ -7,7 +7,8 @@ use pointwise::{
     embed::embedded,
     kernel::{Class, Entry, OpDef},
 };
-/// Every op, element type and class, with the kernel that the host asks for.
+
+/// Every op on elements, element type and class, with the kernel that the host asks for.
 fn entries() -> impl Iterator<Item = (&'static OpDef, DType, Class, &'static Entry)> {
     let typed = tests::all().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
     let each = typed.flat_map(|(def, dtype)| Class::ALL.map(|class| (def, dtype, class)));
@@ -22,7 +23,10 @@ fn symbols() -> Vec<String> {
         *class == Class::Flat && def.info.operands.len() == 1 && Strategy::Table.serves(&def.info, *dtype)
     });
     let tables = tables.map(|(def, dtype, ..)| format!("formula_{}_{dtype}_table", def.info.name));
-    own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).collect()
+    let rows = pointwise::info::rows().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let rows =
+        rows.flat_map(|(def, dtype)| def.entries(dtype).expect("kernels")).map(|entry| entry.symbol().to_owned());
+    own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).chain(rows).collect()
 }
 
 /// Ops and types that have tables have a place for them, and no others.

@@ -27,6 +27,7 @@ accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--
 bandwidth   every op beside a copy: ./bandwidth [--n N] [--strategies] [--json FILE]
 convert_bandwidth  every conversion between element types beside a copy: [--n N] [--from TYPE]
 table_bandwidth  ops of two bytes by a table of all pairs and by the formula: [--op NAME] [--dtype TYPE]
+row_bandwidth  norms, softmax and sums of rows beside a copy: [--op NAME] [--dtype TYPE] [--backward]; PyTorch: peers/row_ops.py
 rope_bandwidth  the rotary embedding beside a copy: ./rope_bandwidth [--lines] [--json FILE]; --sweep tries launch settings
 launch      host time of a call beside a bare launch
 chain       calls that follow one another, in a stream and in a graph: ./chain [--dtype TYPE]; PyTorch: peers/chain.py

@@ -828,7 +828,7 @@ fn is_option_of(ty: &Type, generic: &Ident) -> bool {
 fn results(
     function: &ItemFn,
     generic: &Ident,
-    names: Option<&[(Ident, Option<(words::Type, Span)>)]>,
+    names: Option<&[words::TypedName]>,
     has_row: bool,
 ) -> Result<Vec<Value>> {
     let output = &function.sig.output;

@@ -19,7 +19,7 @@ pub(crate) struct Words {
     /// The arguments that the gradient reads.
     pub(crate) saves: Option<Vec<Ident>>,
     /// The names of the results, with the element types that are fixed.
-    pub(crate) results: Option<Vec<(Ident, Option<(Type, Span)>)>>,
+    pub(crate) results: Option<Vec<TypedName>>,
     /// Where `gated` stands.
     pub(crate) gated: Option<Span>,
     /// The parameters of an op by hand, and where they stand.
@@ -48,6 +48,9 @@ pub(crate) struct FamilyWords {
     /// Where the first of these words stands.
     pub(crate) span: Option<Span>,
 }
+
+/// A result's name, and its element type and where that stands, if it is fixed.
+pub(crate) type TypedName = (Ident, Option<(Type, Span)>);
 
 /// The largest error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -356,7 +359,7 @@ fn names(input: ParseStream<'_>, word: &Ident, what: &str) -> Result<Vec<Ident>>
 }
 
 /// The names in `results(q: f8e4m3, scale)`, with the types that stand there.
-fn typed_names(input: ParseStream<'_>, word: &Ident) -> Result<Vec<(Ident, Option<(Type, Span)>)>> {
+fn typed_names(input: ParseStream<'_>, word: &Ident) -> Result<Vec<TypedName>> {
     if !input.peek(syn::token::Paren) {
         return Err(Error::new(word.span(), "write the names of the results: `results(y, mask)`"));
     }
