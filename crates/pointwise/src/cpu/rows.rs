@@ -51,19 +51,30 @@ struct OneRow<'a, E, O, const N: usize, const R: usize> {
     of: PhantomData<(E, O)>,
 }
 
-/// Elements of each operand in f32, or as bools.
-struct Values<const N: usize> {
-    values: [[f32; BLOCK]; N],
-    truths: [[bool; BLOCK]; N],
+/// Elements of each operand: in the compute type, or as bools.
+struct Values<E: Element, const N: usize> {
+    values: [Buffer<E>; N],
+    truths: [Buffer<Bool>; N],
 }
 
-impl<const N: usize> Values<N> {
+impl<E: Element, const N: usize> Values<E, N> {
+    /// The operands of element `i` in f32.
+    ///
+    /// # Safety
+    /// They are loaded; bit `k` of `bools` says that operand `k` is a bool.
     #[inline(always)]
-    fn at(&self, i: usize) -> ([f32; N], [bool; N]) {
+    unsafe fn at(&self, i: usize, bools: u16) -> ([f32; N], [bool; N]) {
         let (mut values, mut truths) = ([0.0; N], [false; N]);
         let mut k = 0;
         while k < N {
-            (values[k], truths[k]) = (self.values[k][i], self.truths[k][i]);
+            // SAFETY: the caller's contract.
+            unsafe {
+                if bools >> k & 1 == 1 {
+                    truths[k] = self.truths[k].0[i].assume_init().0;
+                } else {
+                    values[k] = f32::from_bits(self.values[k].0[i].assume_init().to_word() as u32);
+                }
+            }
             k += 1;
         }
         (values, truths)
@@ -81,7 +92,7 @@ where
     unsafe fn run<const LEVEL: u8>(self) {
         let op = O::from_words(self.words);
         let mut state = RowState::new(self.len, E::DTYPE);
-        let mut values = Values { values: [[0.0; BLOCK]; N], truths: [[false; BLOCK]; N] };
+        let mut values = Values { values: [const { Buffer::NEW }; N], truths: [const { Buffer::NEW }; N] };
         // SAFETY: the caller's contract.
         unsafe {
             self.round::<LEVEL, 0>(op, &mut state, &mut values);
@@ -104,28 +115,16 @@ where
     /// # Safety
     /// The contract of [`RowsFn`] holds; the processor has `LEVEL`.
     #[inline(always)]
-    unsafe fn load<const LEVEL: u8>(&self, start: usize, count: usize, values: &mut Values<N>) {
+    unsafe fn load<const LEVEL: u8>(&self, start: usize, count: usize, values: &mut Values<E, N>) {
         let mut k = 0;
         while k < N {
             let source = self.operands[k];
-            // SAFETY: the caller's contract; what is read was written before.
+            // SAFETY: the caller's contract.
             unsafe {
                 if const { O::INFO.bool_operands } >> k & 1 == 1 {
-                    let mut buffer = Buffer::<Bool>::NEW;
-                    elements::<Bool, LEVEL>(source, start, &mut buffer.0[..count]);
-                    let mut i = 0;
-                    while i < count {
-                        values.truths[k][i] = buffer.0[i].assume_init().0;
-                        i += 1;
-                    }
+                    elements::<Bool, LEVEL>(source, start, &mut values.truths[k].0[..count]);
                 } else {
-                    let mut buffer = Buffer::<E>::NEW;
-                    elements::<E, LEVEL>(source, start, &mut buffer.0[..count]);
-                    let mut i = 0;
-                    while i < count {
-                        values.values[k][i] = f32::from_bits(buffer.0[i].assume_init().to_word() as u32);
-                        i += 1;
-                    }
+                    elements::<E, LEVEL>(source, start, &mut values.values[k].0[..count]);
                 }
             }
             k += 1;
@@ -141,7 +140,7 @@ where
         &self,
         op: O,
         state: &mut RowState<f32>,
-        values: &mut Values<N>,
+        values: &mut Values<E, N>,
     ) {
         if const { ROUND >= O::ROUNDS.len() } {
             return;
@@ -170,7 +169,8 @@ where
             unsafe { self.load::<LEVEL>(start, count, values) };
             let mut i = 0;
             while i < count {
-                let (of_type, of_bool) = values.at(i);
+                // SAFETY: so many are loaded.
+                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands }) };
                 let each = op.given(ROUND, of_type, of_bool, state, start + i == 0);
                 let mut k = 0;
                 while k < const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND].len() } else { 0 } } {
@@ -196,15 +196,17 @@ where
     /// # Safety
     /// The contract of [`RowsFn`] holds; the processor has `LEVEL`.
     #[inline(always)]
-    unsafe fn finish<const LEVEL: u8>(&self, op: O, state: &RowState<f32>, values: &mut Values<N>) {
+    unsafe fn finish<const LEVEL: u8>(&self, op: O, state: &RowState<f32>, values: &mut Values<E, N>) {
         let len = self.len as usize;
         if const { O::INFO.row_results != 0 } {
             // Before an element is overwritten that this reads.
             let (mut of_type, mut of_bool) = ([0.0; N], [false; N]);
             if len > 0 {
                 // SAFETY: the row has an element; the caller's contract.
-                unsafe { self.load::<LEVEL>(0, 1, values) };
-                (of_type, of_bool) = values.at(0);
+                unsafe {
+                    self.load::<LEVEL>(0, 1, values);
+                    (of_type, of_bool) = values.at(0, const { O::INFO.bool_operands });
+                }
             }
             let (results, _) = op.results(of_type, of_bool, state);
             let mut k = 0;
@@ -224,7 +226,8 @@ where
             unsafe { self.load::<LEVEL>(start, count, values) };
             let mut i = 0;
             while i < count {
-                let (of_type, of_bool) = values.at(i);
+                // SAFETY: so many are loaded.
+                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands }) };
                 let (y, truths) = op.results(of_type, of_bool, state);
                 let mut k = 0;
                 while k < R {
@@ -269,16 +272,12 @@ unsafe fn elements<E: Element, const LEVEL: u8>(source: Source, start: usize, va
 /// Joins each part with a given number.
 #[inline(always)]
 fn join(reduction: Reduction, parts: &mut [f32], given: &[f32]) {
-    let each = |join: fn(f32, f32) -> f32, parts: &mut [f32]| {
-        for (part, &given) in parts.iter_mut().zip(given) {
-            *part = join(*part, given);
-        }
-    };
     // A loop for each, without a question inside.
+    let pairs = parts.iter_mut().zip(given);
     match reduction {
-        Reduction::Sum | Reduction::Mean => each(|a, b| Reduction::Sum.join(a, b), parts),
-        Reduction::Max => each(|a, b| Reduction::Max.join(a, b), parts),
-        Reduction::Min => each(|a, b| Reduction::Min.join(a, b), parts),
+        Reduction::Sum | Reduction::Mean => pairs.for_each(|(part, &given)| *part = Reduction::Sum.join(*part, given)),
+        Reduction::Max => pairs.for_each(|(part, &given)| *part = Reduction::Max.join(*part, given)),
+        Reduction::Min => pairs.for_each(|(part, &given)| *part = Reduction::Min.join(*part, given)),
     }
 }
 
