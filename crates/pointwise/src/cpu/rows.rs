@@ -5,9 +5,7 @@ use std::mem::MaybeUninit;
 
 use pointwise_core::element::Bool;
 use pointwise_core::formula::ParamWords;
-use pointwise_core::rows::{
-    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, first_answer, lanes, threads,
-};
+use pointwise_core::rows::{MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, first_answer, lanes, threads};
 use pointwise_core::{Coarse, DType, Element, F8E4M3, F8E5M2, Logic, Rough, Word, bf16, f16};
 
 use super::level::{Loop, at, at_best};
@@ -149,18 +147,19 @@ where
         let len = self.len as usize;
         let threads = threads(len, size_of::<E>(), N + R) as usize;
         let width = threads * lanes(size_of::<E>());
+        let total = width * reductions.len();
         // Short rows need no memory from the heap.
-        let (mut small, mut large) = ([0.0_f32; SMALL], Vec::new());
-        let parts = if width * reductions.len() <= SMALL {
-            &mut small[..]
-        } else {
-            large.resize(width * reductions.len(), 0.0);
-            &mut large[..]
-        };
-        for (k, reduction) in reductions.iter().enumerate() {
-            parts[k * width..(k + 1) * width].fill(reduction.neutral());
+        let (mut small, mut large) = ([const { MaybeUninit::<f32>::uninit() }; SMALL], Vec::new());
+        if total > SMALL {
+            large.resize(total, MaybeUninit::uninit());
         }
-        let (mut start, mut given) = (0, [[0.0; BLOCK]; MAX_GIVEN]);
+        let places = if total > SMALL { &mut large[..total] } else { &mut small[..total] };
+        for (places, reduction) in places.chunks_mut(width).zip(reductions) {
+            places.fill(MaybeUninit::new(reduction.neutral()));
+        }
+        // SAFETY: all were written.
+        let parts = unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast::<f32>(), total) };
+        let mut start = 0;
         while start < len {
             // A block that ends where the lanes end.
             let first = start % width;
@@ -174,19 +173,23 @@ where
                 let each = op.given(ROUND, of_type, of_bool, state, start + i == 0);
                 let mut k = 0;
                 while k < const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND].len() } else { 0 } } {
-                    given[k][i] = each[k];
+                    // SAFETY: lane `first + i` is below `width`, and there are as many of each reduction.
+                    unsafe {
+                        let part = parts.as_mut_ptr().add(k * width + first + i);
+                        *part = O::ROUNDS[ROUND][k].join(*part, each[k]);
+                    }
                     k += 1;
                 }
                 i += 1;
             }
-            for (k, &reduction) in reductions.iter().enumerate() {
-                let parts = &mut parts[k * width + first..][..count];
-                join(reduction, parts, &given[k][..count]);
-            }
             start += count;
         }
-        for (k, &reduction) in reductions.iter().enumerate() {
-            let all = fold(reduction, &mut parts[k * width..(k + 1) * width], threads);
+        for (k, (parts, &reduction)) in parts.chunks_mut(width).zip(reductions).enumerate() {
+            let all = match const { lanes(size_of::<E>()) } {
+                4 => fold::<4>(reduction, parts, threads),
+                8 => fold::<8>(reduction, parts, threads),
+                _ => fold::<16>(reduction, parts, threads),
+            };
             state.answers[first_answer(O::ROUNDS, ROUND) + k] = reduction.finish(all, state.len);
         }
     }
@@ -269,40 +272,43 @@ unsafe fn elements<E: Element, const LEVEL: u8>(source: Source, start: usize, va
     }
 }
 
-/// Joins each part with a given number.
+/// Joins each part with another.
 #[inline(always)]
-fn join(reduction: Reduction, parts: &mut [f32], given: &[f32]) {
+fn join(reduction: Reduction, parts: &mut [f32], others: &[f32]) {
     // A loop for each, without a question inside.
-    let pairs = parts.iter_mut().zip(given);
+    let pairs = parts.iter_mut().zip(others);
     match reduction {
-        Reduction::Sum | Reduction::Mean => pairs.for_each(|(part, &given)| *part = Reduction::Sum.join(*part, given)),
-        Reduction::Max => pairs.for_each(|(part, &given)| *part = Reduction::Max.join(*part, given)),
-        Reduction::Min => pairs.for_each(|(part, &given)| *part = Reduction::Min.join(*part, given)),
+        Reduction::Sum | Reduction::Mean => pairs.for_each(|(part, &other)| *part = Reduction::Sum.join(*part, other)),
+        Reduction::Max => pairs.for_each(|(part, &other)| *part = Reduction::Max.join(*part, other)),
+        Reduction::Min => pairs.for_each(|(part, &other)| *part = Reduction::Min.join(*part, other)),
     }
 }
 
-/// Folds the lanes of each thread, then the threads of each warp, then the warps, in halves.
-fn fold(reduction: Reduction, parts: &mut [f32], threads: usize) -> f32 {
-    let lanes = parts.len() / threads;
+/// Folds parts in halves, a power of two.
+#[inline(always)]
+fn halves(reduction: Reduction, parts: &mut [f32]) -> f32 {
+    let mut half = parts.len() / 2;
+    while half > 0 {
+        let (near, far) = parts.split_at_mut(half);
+        join(reduction, near, &far[..half]);
+        half /= 2;
+    }
+    parts[0]
+}
+
+/// Folds the `L` lanes of each thread, then the threads of each warp, then the warps, in halves.
+#[inline(always)]
+fn fold<const L: usize>(reduction: Reduction, parts: &mut [f32], threads: usize) -> f32 {
     let mut of_threads = [0.0; MAX_THREADS as usize];
-    let halves = |parts: &mut [f32]| {
-        let mut half = parts.len() / 2;
-        while half > 0 {
-            let (near, far) = parts.split_at_mut(half);
-            join(reduction, near, &far[..half]);
-            half /= 2;
-        }
-        parts[0]
-    };
-    for (part, lanes) in of_threads.iter_mut().zip(parts.chunks_mut(lanes)) {
-        *part = halves(lanes);
+    for (part, lanes) in of_threads.iter_mut().zip(parts.as_chunks_mut::<L>().0) {
+        *part = halves(reduction, lanes);
     }
     let warp = threads.min(WARP as usize);
     let mut of_warps = [reduction.neutral(); (MAX_THREADS / WARP) as usize];
     for (part, threads) in of_warps.iter_mut().zip(of_threads[..threads].chunks_mut(warp)) {
-        *part = halves(threads);
+        *part = halves(reduction, threads);
     }
-    if threads <= WARP as usize { of_warps[0] } else { halves(&mut of_warps) }
+    if threads <= WARP as usize { of_warps[0] } else { halves(reduction, &mut of_warps) }
 }
 
 /// Stores elements of result `k` from `start` on, in its type.
