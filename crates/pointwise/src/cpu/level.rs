@@ -39,6 +39,22 @@ pub(super) unsafe fn at_best<L: Loop>(of: L) {
     }
 }
 
+/// Runs a loop at the best level but AVX-512: a loop whose third version would not earn its size.
+///
+/// # Safety
+/// The loop's contract.
+#[inline(always)]
+pub(super) unsafe fn at_better<L: Loop>(of: L) {
+    // SAFETY: the processor has the level; the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if level() >= AVX2 {
+            return at::<AVX2, L>(of);
+        }
+        at::<BASELINE, L>(of);
+    }
+}
+
 /// Calls a loop that is compiled for a level, as a function of its own: what many loops call is compiled once.
 ///
 /// # Safety

@@ -8,7 +8,7 @@ use pointwise_core::formula::ParamWords;
 use pointwise_core::rows::{MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, first_answer, lanes, threads};
 use pointwise_core::{Coarse, DType, Element, F8E4M3, F8E5M2, Logic, Rough, Word, bf16, f16};
 
-use super::level::{Loop, at, at_best};
+use super::level::{Loop, at, at_better};
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target};
 use super::parallel::tasks;
 use crate::kernel::Walk;
@@ -37,7 +37,7 @@ pub unsafe fn rows<E, O, const N: usize, const R: usize>(
 {
     let (Some(operands), Some(results)) = (operands.first_chunk(), results.first_chunk()) else { return };
     // SAFETY: the caller's contract.
-    unsafe { at_best(OneRow::<E, O, N, R> { operands, results, len, words, of: PhantomData }) }
+    unsafe { at_better(OneRow::<E, O, N, R> { operands, results, len, words, of: PhantomData }) }
 }
 
 /// A row of an op.
