@@ -206,7 +206,7 @@ def test_layouts(name, layout, device):
         is_row = CALLS[name].op.results[0].is_row
         assert one.shape == (args[0].shape[:-1] if is_row else args[0].shape)
         # Of equal elements a variance is what its rounding leaves, and its root divides by little.
-        atol = 1e-3 if "layer" in name and "along" in layout else 1e-5
+        atol = 5e-3 if "layer" in name and "along" in layout else 1e-5
         torch.testing.assert_close(one, two.reshape(one.shape), rtol=1e-5, atol=atol)
 
 
