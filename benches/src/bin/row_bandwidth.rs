@@ -1,6 +1,6 @@
 //! Ops on rows, beside a copy of the same bytes: `row_bandwidth [--op NAME]... [--dtype TYPE]... [--backward] [--json FILE]`.
 //!
-//! Of each op: 2^27 elements in rows of 256 to 65,536, odd ones among them; and 1, 16, 256 and 2,048 rows of 4,096. Times are
+//! Each op is timed on 2^27 elements in rows of 64 to 65,536, odd ones among them, and on 1, 16, 256 and 2,048 rows of 4,096. Times are
 //! medians of events around single launches, twice the level-2 cache written before each. Bytes are those of the
 //! operands and results, each once.
 
@@ -69,7 +69,7 @@ fn measure(
     flush: &mut Tensor,
 ) -> Outcome<serde_json::Value> {
     let info = &def.info;
-    // What models have once for all rows.
+    // Models have these once for all rows.
     let is_shared = |name: &str| matches!(name, "weight" | "bias");
     let mut tensors = Vec::new();
     for (k, name) in info.operands.iter().enumerate() {

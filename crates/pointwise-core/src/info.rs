@@ -351,7 +351,7 @@ impl OpInfo {
         }
     }
 
-    /// Returns the element type of result `k`, if it does not depend on that of the op.
+    /// Returns the element type of result `k`, if it is the same for all element types of the op.
     #[must_use]
     pub const fn fixed_type(&self, k: usize) -> Option<DType> {
         if k < self.result_types.len() { self.result_types[k] } else { None }

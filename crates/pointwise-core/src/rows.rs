@@ -79,7 +79,7 @@ impl Reduction {
     }
 }
 
-/// What a round of a row's evaluation knows.
+/// The knowledge of a round of a row's evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct RowState<T> {
     /// The answers so far: of the reductions; of a gradient also its sums behind them.
@@ -193,7 +193,7 @@ pub struct PerRow<T>(pub T);
 /// The answers to a formula in one phase, and what it gives.
 pub struct Asked<T> {
     known: [T; MAX_REDUCTIONS],
-    /// How many reductions are answered.
+    /// The number of reductions that are answered.
     phase: usize,
     len: T,
     dtype: DType,

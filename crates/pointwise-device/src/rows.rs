@@ -25,7 +25,7 @@ use crate::thread;
 /// The rows of a launch.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// How many there are.
+    /// The number of rows.
     pub rows: u32,
     /// The elements of each.
     pub len: u32,
@@ -53,7 +53,6 @@ struct Part<O, const N: usize, const R: usize> {
     threads: u32,
     /// The thread's index among them.
     thread: u32,
-
     op: O,
 }
 
@@ -449,12 +448,12 @@ impl<const N: usize, const L: usize> Lanes<N, L> {
     }
 }
 
-/// What the elements of a thread give to the reductions of a round, for each lane of a vector.
+/// The parts of a thread's elements in the reductions of a round, for each lane of a vector.
 struct Sums<const L: usize> {
     parts: [[f32; L]; MAX_GIVEN],
 }
 
-/// Returns the reductions of a round that has `k` or more, else none.
+/// Returns reduction `k` of a round, if it has so many.
 #[inline(always)]
 fn reduction<O: RowData>(round: usize, k: usize) -> Option<Reduction> {
     if k < O::ROUNDS[round].len() { Some(O::ROUNDS[round][k]) } else { None }

@@ -9,7 +9,7 @@ use crate::words::Type;
 
 /// The classes, in the order of `Class::ALL`.
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
-/// Those of ops on rows, in the order of `RowClass::ALL`.
+/// The classes of ops on rows, in the order of `RowClass::ALL`.
 const ROW_CLASSES: [&str; 2] = ["held", "streamed"];
 /// The kernel beside them, of ops that have it.
 const TABLE: &str = "table";
@@ -36,7 +36,7 @@ pub(crate) struct Entries {
     /// Words of its parameters.
     pub(crate) words: usize,
     pub(crate) is_random: bool,
-    /// Whether the formula reduces over rows.
+    /// True if the formula reduces over rows.
     pub(crate) is_of_rows: bool,
     /// The hash of the sources.
     pub(crate) source: TokenStream,

@@ -7,7 +7,7 @@ use syn::{Block, Error, Result};
 use crate::common::{Form, core, hidden};
 use crate::signature::{Argument, Op, ParamKind};
 
-/// As in `pointwise_core::rows`.
+/// The number in `pointwise_core::rows`.
 const MAX_REDUCTIONS: usize = 3;
 
 /// What the formula asks its row, in the order of evaluation.

@@ -20,7 +20,8 @@ use crate::{Device, Number, Stream};
 
 /// An op with its parameters and launch settings.
 ///
-/// Operands are broadcast together; every result has the shape that they broadcast to. An operand is a tensor or a
+/// Operands are broadcast together; every result has the shape that they broadcast to. In an op on rows, a result of each row has
+/// no last dimension. An operand is a tensor or a
 /// number; one at least is a tensor that is no condition. Operands of different types are converted to that of
 /// [`result_type`](crate::kernel::result_type) first, and integers and bool to f32 where the op is a float function
 /// ([`Properties::int_to_float`](pointwise_core::Properties::int_to_float)): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
