@@ -308,18 +308,21 @@ pub fn rounded(value: f32, dtype: DType) -> f32 {
 }
 
 /// Returns the elements of a vector of 16 bytes, `element` bytes each.
+#[inline(always)]
 #[must_use]
 pub const fn lanes(element: usize) -> usize {
     16 / element
 }
 
 /// Returns the most threads of a row, of an op of so many tensors: with many, a thread takes more registers.
+#[inline(always)]
 #[must_use]
 pub const fn most_threads(tensors: usize) -> u32 {
     if tensors <= 7 { MAX_THREADS } else { MAX_THREADS / 2 }
 }
 
 /// Returns the vectors of a row that a thread has in registers at most, in kernels of so many tensors.
+#[inline(always)]
 #[must_use]
 pub const fn vectors(element: usize, tensors: usize) -> usize {
     let most = match tensors {
@@ -337,6 +340,7 @@ pub const fn vectors(element: usize, tensors: usize) -> usize {
 
 /// Returns the threads of a row of `len` elements, of `element` bytes each, of an op of so many tensors: a power of two up to a
 /// warp, or whole warps. The tree of its reductions is fixed by it.
+#[inline(always)]
 #[must_use]
 pub const fn threads(len: usize, element: usize, tensors: usize) -> u32 {
     let vectors = len.div_ceil(lanes(element));
@@ -351,6 +355,7 @@ pub const fn threads(len: usize, element: usize, tensors: usize) -> u32 {
 }
 
 /// True if the threads of a row hold all of its vectors in registers.
+#[inline(always)]
 #[must_use]
 pub const fn is_held(len: usize, element: usize, tensors: usize) -> bool {
     let vectors = len.div_ceil(lanes(element));
