@@ -28,6 +28,18 @@ pub(crate) fn types(form: &Form) -> Vec<Type> {
     if form.moves() { vec![Type::I8, Type::I16, Type::I32, Type::I64] } else { form.types.clone() }
 }
 
+/// The element types that bodies are made for: one for each compute type. Those of 8-bit floats are computed as those of 16
+/// bits. Ops that draw random words, or reduce over rows, have none.
+fn bodies(op: &Op, form: &Form) -> Vec<Type> {
+    if op.is_random() || op.kind == OpKind::Rows {
+        return Vec::new();
+    }
+    let types = types(form);
+    let halves = [Type::BF16, Type::F16].into_iter().find(|each| types.contains(each));
+    let is_half = |each: &Type| matches!(each, Type::F16 | Type::BF16);
+    types.into_iter().filter(|each| !each.is_fp8() && !is_half(each)).chain(halves).collect()
+}
+
 /// An op or its gradients.
 pub(crate) fn made(op: &Op, form: &Form) -> Entries {
     Entries {
@@ -41,6 +53,7 @@ pub(crate) fn made(op: &Op, form: &Form) -> Entries {
         words: form.words(),
         is_random: op.is_random(),
         is_of_rows: op.kind == OpKind::Rows,
+        bodies: bodies(op, form),
         source: source(),
     }
 }

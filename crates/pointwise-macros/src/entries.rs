@@ -13,6 +13,8 @@ const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
 const ROW_CLASSES: [&str; 2] = ["held", "streamed"];
 /// The kernel beside them, of ops that have it.
 const TABLE: &str = "table";
+/// The formula of one element over registers, which fusion at run time puts into its kernels.
+const BODY: &str = "body";
 
 /// As in `pointwise_core::launch`.
 const GROUPED_TENSORS: usize = 4;
@@ -38,6 +40,8 @@ pub(crate) struct Entries {
     pub(crate) is_random: bool,
     /// True if the formula reduces over rows.
     pub(crate) is_of_rows: bool,
+    /// The element types with bodies: one for each compute type.
+    pub(crate) bodies: Vec<Type>,
     /// The hash of the sources.
     pub(crate) source: TokenStream,
 }
@@ -75,7 +79,41 @@ impl Entries {
             return ROW_CLASSES.iter().map(|class| self.entry(each, class, abi)).collect();
         }
         let table = self.has_codes(each).then_some(&TABLE);
-        CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).collect()
+        let body = self.has_body(each).then(|| self.body(each, abi));
+        CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).chain(body).collect()
+    }
+
+    /// The entry of the formula of one element: operands and results are words.
+    fn body(&self, each: Type, abi: &TokenStream) -> TokenStream {
+        let (core, root, source) = (self.core(), &self.root, &self.source);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let (element, this) = self.typed(each);
+        let word = if each == Type::I64 { quote!(u64) } else { quote!(u32) };
+        let word_of = |&is_bool: &bool| if is_bool { quote!(u32) } else { word.clone() };
+        let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
+        let (x, x_types) = (numbered("x", operands), self.operands.iter().map(word_of));
+        let params = numbered("p", self.words);
+        let zeros = (params.len()..8).map(|_| quote!(0));
+        Entry {
+            root,
+            abi,
+            symbol: &self.symbol(each, BODY),
+            op: &self.op,
+            vectors: quote!([false; 2]),
+            barriers: None,
+            is_fp8: false,
+            word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
+            parameters: quote!(y: *mut u64, #(#x: #x_types,)* #(#params: u64,)*),
+            prepare: quote! {
+                let op = <#this as #core::OpData>::from_words(&[
+                    #(#root::__private::formula::loaded(#params),)* #(#zeros,)*
+                ]);
+            },
+            call: quote! {
+                #root::__private::formula::body::<#element, #this, #operands, #results>(y, [#(#x as u64),*], op)
+            },
+        }
+        .into_token_stream()
     }
 
     fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
@@ -215,10 +253,14 @@ impl Entries {
                 let symbol = self.symbol(each, TABLE);
                 quote!(.with_codes(#symbol, &#kernels))
             });
+            let body = self.has_body(each).then(|| {
+                let symbol = self.symbol(each, BODY);
+                quote!(.with_body(#symbol, &#kernels))
+            });
             quote! {
                 #root::__private::Typed::new::<#element, #this, #operands, #results>(
                     [#(#symbols),*], #source, &#kernels,
-                ) #lookup #table
+                ) #lookup #table #body
             }
         });
         quote!([#(#typed),*])
@@ -234,6 +276,11 @@ impl Entries {
     /// formulas are longer than a look-up.
     fn has_codes(&self, each: Type) -> bool {
         matches!((&*self.operands, &*self.results), ([false], [false])) && !self.is_random && each.is_fp8()
+    }
+
+    /// True if there is a body for elements of a type.
+    fn has_body(&self, each: Type) -> bool {
+        self.bodies.contains(&each)
     }
 
     /// An op on rows with the size of what steps of f32 could lose.

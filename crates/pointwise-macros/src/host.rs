@@ -19,10 +19,12 @@ pub(crate) fn items(op: &Op, pack: Pack) -> TokenStream {
             let mut functions = functions(op, &form, form.has_inplace());
             functions
                 .extend(gradient.iter().flat_map(|gradient| self::functions(op, gradient, gradient.has_inplace())));
+            functions.extend(lazy(op, &form));
             (definition(op, &pack.kernels), functions)
         }
         OpKind::Gated => {
-            let mut functions = functions(op, &form.named(format!("{}_pair", op.name)), true);
+            let mut functions = functions(op, &Form::of(op).named(format!("{}_pair", op.name)), true);
+            functions.extend(lazy(op, &form));
             functions.extend(gated(op));
             if let Some(gradient) = gradient {
                 functions.extend(gated_gradient(op, &gradient));
@@ -278,6 +280,41 @@ fn function(op: &Op, form: &Form) -> TokenStream {
             ::core::result::Result::Ok(#value)
         }
     }
+}
+
+/// The method of formulas that are fused when the program runs, of an op of the family.
+fn lazy(op: &Op, form: &Form) -> Option<TokenStream> {
+    let is = |word: &str| op.family.properties.iter().any(|it| it == word);
+    let is_fused = op.is_of_family && matches!(op.kind, OpKind::Elementwise | OpKind::Gated) && !op.is_random();
+    let [_, others @ ..] = &*form.operands else { return None };
+    if !is_fused || is("beneath") {
+        return None;
+    }
+    // The factor of `add` and `sub` is given by name alone.
+    let params: Vec<&Ident> =
+        if is("factor_alpha") { Vec::new() } else { form.params.iter().map(|param| &param.name).collect() };
+    // `where` is a keyword: as in `ops`.
+    let name = syn::parse_str::<Ident>(&form.name).unwrap_or_else(|_| format_ident!("{}_cond", form.name));
+    let (docs, type_name) = (docs(op, form), &form.type_name);
+    let others: Vec<&Ident> = others.iter().map(|operand| &operand.name).collect();
+    Some(quote! {
+        impl<'a> ::pointwise::fusion::Expr<'a> {
+            #docs
+            #[must_use]
+            #[allow(clippy::should_implement_trait)]
+            pub fn #name(
+                &self,
+                #(#others: impl ::core::convert::Into<::pointwise::fusion::Expr<'a>>,)*
+                #(#params: impl ::core::convert::Into<::pointwise::Number>,)*
+            ) -> ::pointwise::fusion::Expr<'a> {
+                ::pointwise::fusion::Expr::apply(
+                    #type_name::def(),
+                    [::core::clone::Clone::clone(self), #(::core::convert::Into::into(#others)),*],
+                    &[#(::core::convert::Into::into(#params)),*],
+                )
+            }
+        }
+    })
 }
 
 /// All functions of the op itself.

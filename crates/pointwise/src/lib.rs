@@ -52,6 +52,7 @@ pub mod embed;
 pub mod error;
 mod family;
 mod files;
+pub mod fusion;
 pub mod interop;
 pub mod kernel;
 mod number;

@@ -10,12 +10,14 @@
 //! the read-only path. Otherwise all tensors are disjoint, also the results from each other.
 
 mod angle;
+mod body;
 mod operand;
 mod places;
 mod short;
 mod table;
 mod words;
 
+pub use body::{body, loaded};
 pub(crate) use operand::{Loaded, load, splat};
 pub(crate) use places::{Places, place};
 pub use table::table;

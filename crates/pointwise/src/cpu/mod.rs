@@ -4,6 +4,7 @@
 //! target, with AVX2 and FMA, and with AVX-512; which one runs is chosen when the call does (`level`). Without FMA a
 //! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
+pub(crate) mod blocks;
 mod draw;
 mod formula;
 mod generator;
@@ -27,6 +28,7 @@ pub use operand::{Source, Target};
 pub(crate) use random::{RandomFn, random, run_random};
 pub(crate) use rows::RowsRun;
 pub use rows::{RowsFn, rows};
+pub(crate) use runs::runs;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

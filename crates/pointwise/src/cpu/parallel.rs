@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 use crate::error::{ErrorKind, Result};
 
 /// Elements of a task: large enough that handing it out costs nothing, small enough to spread a medium tensor.
-pub(super) const TASK: usize = 1 << 15;
+pub(crate) const TASK: usize = 1 << 15;
 
 /// The program's threads. CPU calls run on them once [`set_executor`] was called.
 ///
@@ -68,7 +68,7 @@ pub(crate) fn split(n: usize, run: impl Fn(usize, usize) + Sync) {
 }
 
 /// Calls `run` with each of `0..count`, in parallel. Goes on with a panic of one of them.
-pub(super) fn tasks(count: usize, run: impl Fn(usize) + Sync) {
+pub(crate) fn tasks(count: usize, run: impl Fn(usize) + Sync) {
     if count <= 1 {
         return (0..count).for_each(run);
     }

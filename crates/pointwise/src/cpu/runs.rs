@@ -4,7 +4,7 @@ use crate::kernel::{Places, Walk};
 
 /// Calls `run` with the place of the first element, the step to the next and the number of elements, for each run along
 /// the innermost dimension that has any of the elements `start .. start + len` in the walk's order.
-pub(super) fn runs<const N: usize>(
+pub(crate) fn runs<const N: usize>(
     walk: &Walk<N>,
     start: usize,
     len: usize,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::cuda::{self, Context, Function, Image, SLOTS};
 use crate::embed::Kernels;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 /// One kernel of an embedded set, by symbol, with what is loaded of it on each device.
 pub struct Entry {
@@ -45,6 +45,18 @@ impl Entry {
     /// The compiler that built the kernels beside it, or why there are none.
     pub fn note(&self) -> &str {
         self.kernels.note()
+    }
+
+    /// The kernel's text for a device of compute capability `sm`.
+    ///
+    /// # Errors
+    /// No such kernel, or machine code alone.
+    pub(crate) fn ptx(&self, sm: u32) -> Result<String> {
+        self.kernels.image(self.symbol, self.row, sm)?;
+        self.kernels.ptx(self.symbol, sm).ok_or_else(|| {
+            let why = "there is no PTX of it: fusion at run time needs it, beside machine code".to_owned();
+            ErrorKind::NoKernel { symbol: self.symbol.to_owned(), why }.into()
+        })
     }
 
     /// The loaded kernel. The first call on a device decompresses and loads it, later ones read one pointer.

@@ -14,13 +14,13 @@ mod generator;
 mod grid;
 mod lookup;
 mod operand;
-mod params;
+pub(crate) mod params;
 mod promote;
 #[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 mod random;
 mod rewrite;
 mod rng;
-mod scalar;
+pub(crate) mod scalar;
 mod settings;
 mod strategy;
 mod ternary;
@@ -43,6 +43,7 @@ pub use formula::{
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
+pub(crate) use promote::computed_type;
 pub use promote::result_type;
 pub use random::DropoutKernel;
 #[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
@@ -54,7 +55,7 @@ pub use strategy::{Plan, Strategy, Variant};
 pub use ternary::TernaryKernel;
 pub use unary::UnaryKernel;
 pub use walk::Class;
-pub(crate) use walk::{Places, Walk};
+pub(crate) use walk::{Limit, OperandStrides, Places, Walk, broadcast};
 
 /// Bytes of a device's level-2 cache that a call may fill with what it leaves there: results, and operands beside them
 /// as far as they fit. Other operands pass through, unless the results alone are larger. That is faster by up to 9 %

@@ -44,7 +44,7 @@ impl Params {
 /// # Errors
 /// More parameters than the op has, or a number that one does not take.
 #[inline]
-pub(super) fn words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
+pub(crate) fn words(info: &OpInfo, params: &Params, dtype: DType) -> Result<ParamWords> {
     if info.params.is_empty() && !params.any {
         return Ok(ParamWords::default());
     }

@@ -79,6 +79,17 @@ fn computed(info: &OpInfo, dtype: DType) -> Option<DType> {
     }
 }
 
+/// As [`computed`], of a fused kernel's step.
+///
+/// # Errors
+/// A type that the op does not take.
+pub(crate) fn computed_type(info: &OpInfo, dtype: DType) -> Result<DType> {
+    if dtype == DType::Bool && info.properties.refuses_bool {
+        return Err(check::wrong_dtype(info, dtype));
+    }
+    computed(info, dtype).ok_or_else(|| check::wrong_dtype(info, dtype))
+}
+
 /// What a number makes of the type of tensors.
 fn raised(dtype: DType, number: Number) -> DType {
     match number {

@@ -63,7 +63,7 @@ fn within_quotients(word: u64) -> u64 {
 
 /// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions
 /// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
-fn is_element(info: &OpInfo, k: usize) -> bool {
+pub(crate) fn is_element(info: &OpInfo, k: usize) -> bool {
     match info.properties.function {
         _ if info.bool_results == 1 => true,
         Some(BinaryFunction::Modulo | BinaryFunction::Power) => true,

@@ -52,7 +52,7 @@ impl LaunchSettings {
     /// # Errors
     /// A stream that another thread captures; the driver's.
     #[inline]
-    pub(super) fn hold<'a, 'v: 'a>(
+    pub(crate) fn hold<'a, 'v: 'a>(
         &self,
         context: &'static Context,
         operands: impl IntoIterator<Item = &'a TensorView<'v>>,

@@ -34,6 +34,7 @@ pub struct Typed {
     cpu: FormulaFn,
     entries: [Entry; Class::ALL.len()],
     table: Table,
+    body: Option<Entry>,
 }
 
 /// What serves [`Strategy::Table`](crate::Strategy::Table).
@@ -77,6 +78,7 @@ impl Typed {
             row,
             cpu: op::<E, O, N, R>,
             table: Table::None,
+            body: None,
             entries: [
                 Entry::new(flat, row, kernels),
                 Entry::new(rows, row, kernels),
@@ -113,8 +115,21 @@ impl Typed {
 
     const fn with(self, table: Table) -> Typed {
         // Not `..self`, which would drop parts of it.
-        let Typed { dtype, source, row, cpu, entries, table: _ } = self;
-        Typed { dtype, source, row, cpu, entries, table }
+        let Typed { dtype, source, row, cpu, entries, table: _, body } = self;
+        Typed { dtype, source, row, cpu, entries, table, body }
+    }
+
+    /// With the formula of one element, named `symbol` in `kernels`, for fusion at run time.
+    ///
+    /// # Panics
+    /// In a constant: the kernel's name says another class.
+    #[must_use]
+    #[track_caller]
+    pub const fn with_body(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
+        row::check_class(symbol, "body");
+        let body = Some(Entry::new(symbol, self.row, kernels));
+        let Typed { dtype, source, row, cpu, entries, table, body: _ } = self;
+        Typed { dtype, source, row, cpu, entries, table, body }
     }
 }
 
@@ -242,7 +257,7 @@ impl OpDef {
     }
 
     /// The loop for elements of a type.
-    pub(in crate::kernel) fn cpu(&self, dtype: DType) -> Result<FormulaFn> {
+    pub(crate) fn cpu(&self, dtype: DType) -> Result<FormulaFn> {
         Ok(self.typed(dtype)?.cpu)
     }
 
@@ -316,6 +331,23 @@ impl OpDef {
         // Where elements are but moved, there are loops and kernels for each width.
         let carrier = if self.info.properties.moves { bits_of(dtype) } else { dtype };
         let found = self.types.iter().find(|typed| typed.dtype == carrier);
+        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// The formula of one element on values of a type, for fusion: those of 8 and 16 bits are computed in f32.
+    ///
+    /// # Errors
+    /// A type without a body: one that the op does not take.
+    pub(crate) fn body(&self, dtype: DType) -> Result<&Entry> {
+        let is_short = |dtype: DType| dtype.is_float() && dtype != DType::F32;
+        // Values of up to 32 bits are in registers of 32.
+        let carrier = match (self.info.properties.moves, dtype.size()) {
+            (false, _) => dtype,
+            (true, 8) => DType::I64,
+            (true, _) => DType::I32,
+        };
+        let fits = |typed: &&Typed| typed.dtype == carrier || is_short(typed.dtype) && is_short(carrier);
+        let found = self.types.iter().filter(fits).find_map(|typed| typed.body.as_ref());
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }
 

@@ -1,0 +1,390 @@
+//! Fused kernels on the CPU: block by block through the ops' loops.
+//!
+//! A value is a buffer of one block: f32 for floats, elements for integers and bools. A row is gone over once for each round of
+//! reductions and once for the results, and its sums have the tree of a device's kernel.
+
+use pointwise_core::formula::{MAX_TENSORS, MAX_WORDS, ParamWords};
+use pointwise_core::rows::{Reduction, WARP, rounded};
+use pointwise_core::{DType, Draw};
+
+use super::graph::{Arg, Step, StepKind};
+use super::{Program, plan};
+use crate::cpu::parallel::{TASK, split, tasks};
+use crate::cpu::{FormulaFn, Source, Target, blocks, runs};
+use crate::error::Result;
+use crate::kernel::{OperandStrides, Places, Walk};
+use crate::shape::Shape;
+use crate::tensor::{TensorView, TensorViewMut};
+
+/// Elements of a block: a dozen buffers of them stay in a cache of 48 KiB.
+const BLOCK: usize = 512;
+
+/// A program with its loops, and the memory of a call: results, then operands.
+struct Call<'a> {
+    program: &'a Program,
+    loops: Vec<Option<FormulaFn>>,
+    at: [*mut u8; MAX_TENSORS],
+}
+
+// SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
+unsafe impl Sync for Call<'_> {}
+
+/// The buffers of a thread.
+struct Buffers {
+    /// One for each value, of 8 bytes an element.
+    values: Vec<Vec<u64>>,
+}
+
+/// Where the elements of a value are: a buffer, or a tensor.
+#[derive(Clone, Copy)]
+struct Lies {
+    pointer: *mut u8,
+    step: isize,
+}
+
+/// Runs a program.
+///
+/// # Safety
+/// As of `kernels::launch`, on the CPU.
+pub(super) unsafe fn run(
+    program: &Program,
+    operands: &[TensorView<'_>],
+    results: &mut [TensorViewMut<'_>],
+    shape: &Shape,
+) -> Result<()> {
+    let mut at = [std::ptr::null_mut(); MAX_TENSORS];
+    let mut along = [OperandStrides::default(); MAX_TENSORS];
+    let count = results.len();
+    for (k, result) in results.iter_mut().enumerate() {
+        at[k] = result.as_mut_ptr()?;
+        along[k] = crate::kernel::broadcast(result.shape(), result.strides(), shape);
+    }
+    for (k, operand) in operands.iter().enumerate() {
+        at[count + k] = operand.as_ptr().cast_mut();
+        along[count + k] = crate::kernel::broadcast(operand.shape(), operand.strides(), shape);
+    }
+    let mut loops = Vec::with_capacity(program.graph.steps.len());
+    for step in &program.graph.steps {
+        loops.push(match step.kind {
+            StepKind::Op { def, .. } => Some(def.cpu(in_loops(step.dtype))?),
+            _ => None,
+        });
+    }
+    let call = Call { program, loops, at };
+    // SAFETY: the caller's contract.
+    unsafe { if program.is_of_rows() { call.rows(shape, &along) } else { call.elements(shape, &along) } };
+    Ok(())
+}
+
+/// The type of the loops for values of a type.
+fn in_loops(dtype: DType) -> DType {
+    if dtype.is_float() { DType::F32 } else { dtype }
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+impl Call<'_> {
+    fn buffers(&self) -> Buffers {
+        Buffers { values: self.program.graph.values.iter().map(|_| Vec::new()).collect() }
+    }
+
+    /// Computes all elements.
+    ///
+    /// # Safety
+    /// Every place of the walk is valid in its tensor.
+    unsafe fn elements(&self, shape: &Shape, along: &[OperandStrides; MAX_TENSORS]) {
+        let walk = Walk::new(shape, along);
+        let needed = self.program.needed(&self.program.results);
+        split(walk.numel() as usize, |start, len| {
+            let mut buffers = self.buffers();
+            runs(&walk, start, len, |first, step, n| {
+                let mut done = 0;
+                while done < n {
+                    let block = BLOCK.min(n - done);
+                    let place = std::array::from_fn(|k| first[k] + step[k] * done as i64);
+                    // SAFETY: the caller's contract: places of the walk.
+                    unsafe {
+                        self.compute(&mut buffers, &place, step, block, &needed, &|step| self.is_of_elements(step));
+                        self.store(&buffers, &place, step, block, false);
+                    }
+                    done += block;
+                }
+            });
+        });
+    }
+
+    fn is_of_elements(&self, step: &Step) -> bool {
+        !self.program.graph.values[step.first].is_row
+    }
+
+    /// Computes all rows.
+    ///
+    /// # Safety
+    /// Every place of the walk is valid in its tensor.
+    unsafe fn rows(&self, shape: &Shape, along: &[OperandStrides; MAX_TENSORS]) {
+        let last = shape.rank().saturating_sub(1);
+        let len = shape.last().copied().unwrap_or(1);
+        let step: Places<MAX_TENSORS> = std::array::from_fn(|k| if len == 1 { 0 } else { along[k][last] });
+        let mut outer_along = *along;
+        outer_along.iter_mut().for_each(|steps| steps[last..].fill(0));
+        let Ok(outer) = Shape::new(&shape.dims()[..last]) else { return };
+        let walk = Walk::new(&outer, &outer_along);
+        let rows = walk.numel() as usize;
+        let together = (TASK / len.max(1)).max(1);
+        tasks(rows.div_ceil(together), |task| {
+            let mut buffers = self.buffers();
+            for row in task * together..rows.min((task + 1) * together) {
+                let place = walk.place(row as u64);
+                // SAFETY: the caller's contract: places of the walk.
+                unsafe { self.row(&mut buffers, &place, &step, len) };
+            }
+        });
+    }
+
+    /// Computes a row.
+    ///
+    /// # Safety
+    /// The row's elements are valid in every tensor.
+    unsafe fn row(&self, buffers: &mut Buffers, place: &Places<MAX_TENSORS>, step: &Places<MAX_TENSORS>, len: usize) {
+        let program = self.program;
+        let (lanes, threads) = plan::tree(program, len);
+        let all = program.needed_at_all();
+        for step in program.graph.steps.iter().filter(|step| matches!(step.kind, StepKind::Len)) {
+            reserve(&mut buffers.values[step.first]);
+            // SAFETY: the buffer has room for one f32.
+            unsafe { buffers.values[step.first].as_mut_ptr().cast::<f32>().write(len as f32) };
+        }
+        for round in 0..program.rounds {
+            let reductions = program.reductions_of(round);
+            let given: Vec<usize> = reductions.iter().map(|(_, _, arg)| *arg).collect();
+            let needed = program.needed(&given);
+            let mut parts: Vec<Vec<f32>> =
+                reductions.iter().map(|(_, reduction, _)| vec![reduction.neutral(); threads]).collect();
+            let mut done = 0;
+            while done < len {
+                let block = BLOCK.min(len - done);
+                let at = std::array::from_fn(|k| place[k] + step[k] * done as i64);
+                // SAFETY: the caller's contract.
+                unsafe { self.compute(buffers, &at, step, block, &needed, &|step| self.is_of_elements(step)) };
+                for ((_, reduction, arg), parts) in reductions.iter().zip(&mut parts) {
+                    let lies = self.lies(buffers, *arg, &at, step);
+                    for i in 0..block {
+                        // SAFETY: the block's values are computed; floats that are no buffer are f32.
+                        let value = unsafe { lies.pointer.cast::<f32>().offset(i as isize * lies.step).read() };
+                        let part = &mut parts[(done + i) / lanes % threads];
+                        *part = reduction.join(*part, value);
+                    }
+                }
+                done += block;
+            }
+            for ((at, reduction, _), parts) in reductions.iter().zip(parts) {
+                let total = together(*reduction, &parts);
+                let total = if *reduction == Reduction::Mean { total / len as f32 } else { total };
+                let value = program.graph.steps[*at].first;
+                reserve(&mut buffers.values[value]);
+                // SAFETY: the buffer has room for one f32.
+                unsafe { buffers.values[value].as_mut_ptr().cast::<f32>().write(total) };
+            }
+            // SAFETY: values of rows are buffers of one element.
+            unsafe {
+                self.compute(buffers, place, step, 1, &all, &|step| {
+                    !self.is_of_elements(step)
+                        && !matches!(step.kind, StepKind::Reduce(_) | StepKind::Len)
+                        && self.depth(step) == round + 1
+                });
+            }
+        }
+        let of_elements = program.results.iter().copied().filter(|it| !program.graph.values[*it].is_row);
+        let of_elements: Vec<usize> = of_elements.collect();
+        if !of_elements.is_empty() {
+            let needed = program.needed(&of_elements);
+            let mut done = 0;
+            while done < len {
+                let block = BLOCK.min(len - done);
+                let at = std::array::from_fn(|k| place[k] + step[k] * done as i64);
+                // SAFETY: the caller's contract.
+                unsafe {
+                    self.compute(buffers, &at, step, block, &needed, &|step| self.is_of_elements(step));
+                    self.store(buffers, &at, step, block, false);
+                }
+                done += block;
+            }
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.store(buffers, place, step, 1, true) };
+    }
+
+    fn depth(&self, step: &Step) -> usize {
+        self.program.graph.values[step.first].depth
+    }
+
+    /// Where a value's elements are, of a block that begins at a place.
+    fn lies(&self, buffers: &Buffers, value: usize, place: &Places<MAX_TENSORS>, step: &Places<MAX_TENSORS>) -> Lies {
+        let known = &self.program.graph.values[value];
+        let is_operand = value < self.program.graph.operands.len();
+        if is_operand && !is_half(known.dtype) {
+            let k = self.program.results.len() + value;
+            let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
+            return Lies { pointer, step: step[k] as isize };
+        }
+        let pointer = buffers.values[value].as_ptr().cast_mut().cast();
+        Lies { pointer, step: isize::from(!known.is_row) }
+    }
+
+    /// Computes the needed values of a block, by the steps that `is_due` says.
+    ///
+    /// # Safety
+    /// `n` elements from the place on, at the steps, are valid in every operand.
+    unsafe fn compute(
+        &self,
+        buffers: &mut Buffers,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+        n: usize,
+        needed: &[bool],
+        is_due: &dyn Fn(&Step) -> bool,
+    ) {
+        let graph = &self.program.graph;
+        for (value, dtype) in graph.operands.iter().enumerate() {
+            if needed[value] && is_half(*dtype) {
+                let k = self.program.results.len() + value;
+                let pointer = self.at[k].wrapping_offset(place[k] as isize * 2);
+                let source = Source { pointer, step: step[k] as isize, word: None };
+                reserve(&mut buffers.values[value]);
+                // SAFETY: the caller's contract; the buffer has room for a block.
+                unsafe { blocks::widen(*dtype, source, n, buffers.values[value].as_mut_ptr().cast()) };
+            }
+        }
+        for (at, of) in graph.steps.iter().enumerate() {
+            let results = of.first..of.first + of.results;
+            if !is_due(of) || !results.clone().any(|value| needed[value]) {
+                continue;
+            }
+            results.clone().for_each(|value| reserve(&mut buffers.values[value]));
+            let sources: Vec<Source> = of
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    Arg::Word(word) => Source { pointer: std::ptr::null(), step: 0, word: Some(graph.words[*word]) },
+                    Arg::Value(value) => {
+                        let Lies { pointer, step } = self.lies(buffers, *value, place, step);
+                        Source { pointer, step, word: None }
+                    }
+                })
+                .collect();
+            let targets: Vec<Target> =
+                results.map(|value| Target { pointer: buffers.values[value].as_mut_ptr().cast(), step: 1 }).collect();
+            match (of.kind, self.loops[at]) {
+                (StepKind::Op { words, .. }, Some(run)) => {
+                    let mut params: ParamWords = [0; MAX_WORDS];
+                    params.iter_mut().zip(&graph.words[words..]).for_each(|(param, word)| *param = *word);
+                    // SAFETY: sources and targets are of the op's types and apart; the caller's contract.
+                    unsafe { run(&sources, &targets, n, &params, &Draw::NONE) };
+                }
+                (StepKind::Convert { to }, _) => {
+                    let [source] = &sources[..] else { continue };
+                    // SAFETY: as above.
+                    unsafe { convert(of.dtype, to, *source, targets[0].pointer, n) };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Stores the results of a block: those of rows, or the others.
+    ///
+    /// # Safety
+    /// `n` elements from the place on, at the steps, may be written in every result; the values are computed.
+    unsafe fn store(
+        &self,
+        buffers: &Buffers,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+        n: usize,
+        of_rows: bool,
+    ) {
+        for (k, &value) in self.program.results.iter().enumerate() {
+            let known = &self.program.graph.values[value];
+            if known.is_row != of_rows {
+                continue;
+            }
+            let (dtype, size) = (known.dtype, known.dtype.size());
+            let pointer = self.at[k].wrapping_offset(place[k] as isize * size as isize);
+            let target = Target { pointer, step: step[k] as isize };
+            let Lies { pointer: from, step: from_step } = self.lies(buffers, value, place, step);
+            // SAFETY: the caller's contract.
+            unsafe {
+                if is_half(dtype) {
+                    blocks::narrow(dtype, from.cast(), n, target);
+                    continue;
+                }
+                for i in 0..n as isize {
+                    let (from, to) =
+                        (from.offset(i * from_step * size as isize), pointer.offset(i * target.step * size as isize));
+                    std::ptr::copy(from, to, size);
+                }
+            }
+        }
+    }
+}
+
+/// Gives a buffer room for a block.
+fn reserve(buffer: &mut Vec<u64>) {
+    if buffer.is_empty() {
+        buffer.resize(BLOCK, 0);
+    }
+}
+
+/// The answer of the parts of a row's threads, in the order of a device: a butterfly in each warp, then one over the warps.
+fn together(reduction: Reduction, parts: &[f32]) -> f32 {
+    let warps: Vec<f32> = parts.chunks(WARP as usize).map(|parts| butterfly(reduction, parts)).collect();
+    if let [one] = warps[..] { one } else { butterfly(reduction, &warps) }
+}
+
+fn butterfly(reduction: Reduction, parts: &[f32]) -> f32 {
+    let mut lanes = [reduction.neutral(); WARP as usize];
+    lanes[..parts.len()].copy_from_slice(parts);
+    for apart in [16, 8, 4, 2, 1] {
+        lanes = std::array::from_fn(|lane| reduction.join(lanes[lane], lanes[lane ^ apart]));
+    }
+    lanes[0]
+}
+
+/// Converts `n` elements.
+///
+/// # Safety
+/// They are valid for reading, and the target for writing so many.
+unsafe fn convert(from: DType, to: DType, source: Source, target: *mut u8, n: usize) {
+    // SAFETY: the caller's contract, at each element.
+    unsafe {
+        let each = |one: &mut dyn FnMut(isize)| (0..n as isize).for_each(one);
+        let at = |i: isize, size: usize| source.pointer.offset(i * source.step * size as isize);
+        if from.is_float() {
+            let x = |i| at(i, 4).cast::<f32>().read();
+            if to == DType::Bool {
+                each(&mut |i| target.offset(i).write(u8::from(x(i) != 0.0)));
+            } else {
+                each(&mut |i| target.cast::<f32>().offset(i).write(rounded(x(i), to)));
+            }
+            return;
+        }
+        let x = |i: isize| match from {
+            DType::Bool => i64::from(at(i, 1).read() != 0),
+            DType::U8 => at(i, 1).read().into(),
+            DType::I8 => at(i, 1).cast::<i8>().read().into(),
+            DType::I16 => at(i, 2).cast::<i16>().read().into(),
+            DType::I32 => at(i, 4).cast::<i32>().read().into(),
+            _ => at(i, 8).cast::<i64>().read(),
+        };
+        match to {
+            DType::Bool => each(&mut |i| target.offset(i).write(u8::from(x(i) != 0))),
+            DType::U8 | DType::I8 => each(&mut |i| target.offset(i).write(x(i) as u8)),
+            DType::I16 => each(&mut |i| target.cast::<i16>().offset(i).write(x(i) as i16)),
+            DType::I32 => each(&mut |i| target.cast::<i32>().offset(i).write(x(i) as i32)),
+            DType::I64 => each(&mut |i| target.cast::<i64>().offset(i).write(x(i))),
+            _ => each(&mut |i| target.cast::<f32>().offset(i).write(rounded(x(i) as f32, to))),
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Graphs of ops: values and steps, with PyTorch's rules of types.
+
+use pointwise_core::rows::Reduction;
+use pointwise_core::{DType, OpInfo, ParamInfo, row};
+
+use super::Fused;
+use crate::Number;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::params::{self, Params};
+use crate::kernel::{OpDef, computed_type, scalar};
+
+/// The most tensors that a fused kernel reads.
+pub const MAX_FUSED_OPERANDS: usize = 12;
+/// The most tensors that a fused kernel writes.
+pub const MAX_FUSED_RESULTS: usize = 8;
+/// The most steps of a fused kernel.
+pub const MAX_FUSED_STEPS: usize = 96;
+
+/// A value of a [`Graph`]: an operand, a number, or the result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value(pub(super) usize);
+
+/// Ops that are to become one kernel. Steps are added in the order of their computation.
+///
+/// Floats are computed in f32, and rounded once, where they are stored: [`Graph::stored`] rounds in between. Operands of different
+/// types are converted as `torch.result_type` says.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub(super) operands: Vec<DType>,
+    pub(super) values: Vec<Known>,
+    pub(super) steps: Vec<Step>,
+    /// Numbers and parameters as words, which a kernel is given at its launch.
+    pub(super) words: Vec<u64>,
+}
+
+/// A value, as far as it is known without elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) dtype: DType,
+    pub(super) source: Source,
+    /// Its tensors have no dimensions, so that they count less for the type of a step.
+    pub(super) is_scalar: bool,
+    /// The reductions that it needs one after another.
+    pub(super) depth: usize,
+    /// It is one value for each row.
+    pub(super) is_row: bool,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    Operand,
+    Number(Number),
+    Step(usize),
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) kind: StepKind,
+    pub(super) args: Vec<Arg>,
+    /// The element type that it computes in.
+    pub(super) dtype: DType,
+    /// Its results: so many values from this one on.
+    pub(super) first: usize,
+    pub(super) results: usize,
+}
+
+/// The kind of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StepKind {
+    /// An op, and where its parameters are among the graph's words.
+    Op { def: &'static OpDef, words: usize },
+    /// A conversion from the step's type; to a narrower float it rounds.
+    Convert { to: DType },
+    /// A reduction over the row.
+    Reduce(Reduction),
+    /// The elements of a row, as a float.
+    Len,
+}
+
+/// An argument of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arg {
+    Value(usize),
+    /// One of the graph's words.
+    Word(usize),
+}
+
+impl Graph {
+    /// Returns a graph without values.
+    #[must_use]
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Adds a tensor of elements of a type. `is_scalar` says that it has no dimensions.
+    ///
+    /// # Errors
+    /// Fails if there are [`MAX_FUSED_OPERANDS`] already, for elements of 8-bit floats, and behind a step.
+    pub fn operand(&mut self, dtype: DType, is_scalar: bool) -> Result<Value> {
+        if self.operands.len() == MAX_FUSED_OPERANDS {
+            let what = format!("a fused kernel of more than {MAX_FUSED_OPERANDS} operands");
+            return Err(unsupported(what, "compute a part of it first"));
+        }
+        if matches!(dtype, DType::F8E4M3 | DType::F8E5M2) {
+            return Err(unsupported(format!("a fused kernel of {dtype}"), "convert the tensor to f16 or bf16 first"));
+        }
+        if !self.steps.is_empty() {
+            return Err(unsupported("an operand behind a step".to_owned(), "add all operands first"));
+        }
+        self.operands.push(dtype);
+        Ok(self.value(Known { dtype, source: Source::Operand, is_scalar, depth: 0, is_row: false }))
+    }
+
+    /// Adds a number. It takes the type of the values that it meets, by PyTorch's rules.
+    pub fn number(&mut self, number: impl Into<Number>) -> Value {
+        let number = number.into();
+        let dtype = match number {
+            Number::Int(_) => DType::I64,
+            Number::Bool(_) => DType::Bool,
+            _ => DType::F32,
+        };
+        self.value(Known { dtype, source: Source::Number(number), is_scalar: true, depth: 0, is_row: false })
+    }
+
+    /// Adds an op of values, with parameters in the order of [`OpInfo::params`]; those that are left out have their defaults.
+    /// Returns its results.
+    ///
+    /// # Errors
+    /// Fails for an op that reduces over rows or draws random words, another number of arguments than it has, numbers alone, types
+    /// that have no common one or that the op does not take, and a parameter that it does not take.
+    pub fn op(&mut self, def: &'static OpDef, args: &[Value], params: &[Number]) -> Result<Vec<Value>> {
+        let info = &def.info;
+        if info.is_of_rows() || info.is_random {
+            let why = if info.is_random { "it draws random words" } else { "it reduces over rows" };
+            return Err(unsupported(format!("{} in a fused kernel ({why})", info.name), "run it by itself"));
+        }
+        if args.len() != info.operands.len() {
+            let what = format!("{} of {} operands instead of {}", info.name, args.len(), info.operands.len());
+            return Err(unsupported(what, "give as many as it has"));
+        }
+        self.check_steps()?;
+        let dtype = self.common_type(info, args)?;
+        let words = self.words.len();
+        let of_params = params::words(info, &Params::new(params), dtype)?;
+        self.words.extend(&of_params[..row::param_words(info)]);
+        let mut own = Vec::with_capacity(args.len());
+        for (k, arg) in args.iter().enumerate() {
+            let known = self.known(*arg)?;
+            own.push(match known.source {
+                Source::Number(number) => {
+                    self.words.push(word_of(info, k, number, dtype)?);
+                    Arg::Word(self.words.len() - 1)
+                }
+                _ if info.is_bool(k) && known.dtype != DType::Bool => {
+                    let what = format!("{} with {} of type {}", info.name, info.operands[k], known.dtype);
+                    return Err(unsupported(what, "give a bool"));
+                }
+                _ if info.is_bool(k) => Arg::Value(arg.0),
+                _ => Arg::Value(self.to_dtype(*arg, dtype)?.0),
+            });
+        }
+        let types = (0..info.results.len()).map(|k| info.result_type(k, dtype)).collect();
+        Ok(self.step(StepKind::Op { def, words }, own, dtype, types))
+    }
+
+    /// Converts a value. To a narrower float it rounds, as `Tensor.to` does.
+    ///
+    /// # Errors
+    /// Fails for a conversion that a fused kernel has not: to an integer from a float or from a wider integer, and of 8-bit floats.
+    pub fn to_dtype(&mut self, value: Value, dtype: DType) -> Result<Value> {
+        let known = self.known(value)?;
+        if let Source::Number(_) = known.source {
+            return Err(unsupported("a conversion of a number".to_owned(), "give it to an op"));
+        }
+        if known.dtype == dtype {
+            return Ok(value);
+        }
+        if !converts(known.dtype, dtype) {
+            let what = format!("a conversion from {} to {dtype} in a fused kernel", known.dtype);
+            return Err(unsupported(what, "convert the tensor before or after"));
+        }
+        self.convert(value, dtype)
+    }
+
+    /// Rounds a value to its element type, as if it was stored and read again.
+    ///
+    /// # Errors
+    /// Fails for a number, and for a value of another graph.
+    pub fn stored(&mut self, value: Value) -> Result<Value> {
+        let known = self.known(value)?;
+        match known.source {
+            Source::Number(_) => Err(unsupported("a number to be stored".to_owned(), "give it to an op")),
+            _ if matches!(known.dtype, DType::F16 | DType::BF16) => self.convert(value, known.dtype),
+            _ => Ok(value),
+        }
+    }
+
+    /// Reduces a value over the last dimension of the operands' common shape, which then has size 1.
+    ///
+    /// # Errors
+    /// Fails for a value that is no float, is a number, or is one for each row already.
+    pub fn reduce(&mut self, reduction: Reduction, value: Value) -> Result<Value> {
+        let known = self.known(value)?;
+        if matches!(known.source, Source::Number(_)) || known.is_row || !known.dtype.is_float() {
+            let what =
+                format!("a reduction of {}", if known.is_row { "what is one for each row" } else { "no floats" });
+            return Err(unsupported(what, "reduce a tensor of floats, or what is computed from one"));
+        }
+        self.check_steps()?;
+        let [result] =
+            self.step(StepKind::Reduce(reduction), vec![Arg::Value(value.0)], known.dtype, vec![known.dtype])[..]
+        else {
+            return Ok(value);
+        };
+        let at = &mut self.values[result.0];
+        (at.depth, at.is_row) = (known.depth + 1, true);
+        Ok(result)
+    }
+
+    /// Returns the element type of a value.
+    ///
+    /// # Errors
+    /// Fails for a value of another graph.
+    pub fn dtype(&self, value: Value) -> Result<DType> {
+        Ok(self.known(value)?.dtype)
+    }
+
+    /// Makes one kernel of the graph, which computes these values.
+    ///
+    /// # Errors
+    /// Fails without results or with more than [`MAX_FUSED_RESULTS`], and for a result that is a number.
+    pub fn fuse(self, results: &[Value]) -> Result<Fused> {
+        if results.is_empty() || results.len() > MAX_FUSED_RESULTS {
+            let what = format!("a fused kernel of {} results", results.len());
+            return Err(unsupported(what, "ask for 1 to 8"));
+        }
+        for result in results {
+            if matches!(self.known(*result)?.source, Source::Number(_)) {
+                return Err(unsupported("a result that is a number".to_owned(), "make a tensor by Tensor::full"));
+            }
+        }
+        Ok(Fused::new(self, results.iter().map(|result| result.0).collect()))
+    }
+
+    pub(super) fn known(&self, value: Value) -> Result<Known> {
+        self.values
+            .get(value.0)
+            .copied()
+            .ok_or_else(|| unsupported("a value of another graph".to_owned(), "give each graph its own operands"))
+    }
+
+    /// Adds the elements of a row, as an f32: one value for each row.
+    pub(super) fn len(&mut self) -> Value {
+        let [value] = self.step(StepKind::Len, Vec::new(), DType::F32, vec![DType::F32])[..] else { return Value(0) };
+        value
+    }
+
+    /// Adds an op of values and words of a known type.
+    pub(super) fn op_of_words(
+        &mut self,
+        def: &'static OpDef,
+        args: &[std::result::Result<Value, u64>],
+        params: &[u64],
+        dtype: DType,
+    ) -> Result<Vec<Value>> {
+        self.check_steps()?;
+        let words = self.words.len();
+        self.words.extend(params);
+        let mut own = Vec::with_capacity(args.len());
+        for (k, arg) in args.iter().enumerate() {
+            own.push(match arg {
+                Ok(value) if def.info.is_bool(k) => Arg::Value(value.0),
+                Ok(value) => Arg::Value(self.to_dtype(*value, dtype)?.0),
+                Err(word) => {
+                    self.words.push(*word);
+                    Arg::Word(self.words.len() - 1)
+                }
+            });
+        }
+        let types = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype)).collect();
+        Ok(self.step(StepKind::Op { def, words }, own, dtype, types))
+    }
+
+    fn value(&mut self, known: Known) -> Value {
+        self.values.push(known);
+        Value(self.values.len() - 1)
+    }
+
+    fn check_steps(&self) -> Result<()> {
+        if self.steps.len() < MAX_FUSED_STEPS {
+            return Ok(());
+        }
+        Err(unsupported(format!("a fused kernel of more than {MAX_FUSED_STEPS} steps"), "compute a part of it first"))
+    }
+
+    fn convert(&mut self, value: Value, to: DType) -> Result<Value> {
+        self.check_steps()?;
+        let from = self.known(value)?.dtype;
+        Ok(self.step(StepKind::Convert { to }, vec![Arg::Value(value.0)], from, vec![to])[0])
+    }
+
+    fn step(&mut self, kind: StepKind, args: Vec<Arg>, dtype: DType, types: Vec<DType>) -> Vec<Value> {
+        let (first, results, at) = (self.values.len(), types.len(), self.steps.len());
+        let values = || {
+            args.iter().filter_map(|arg| match arg {
+                Arg::Value(value) => Some(self.values[*value]),
+                Arg::Word(_) => None,
+            })
+        };
+        let known = Known {
+            dtype,
+            source: Source::Step(at),
+            is_scalar: values().all(|it| it.is_scalar),
+            depth: values().map(|it| it.depth).max().unwrap_or(0),
+            is_row: values().all(|it| it.is_row),
+        };
+        self.steps.push(Step { kind, args, dtype, first, results });
+        types.into_iter().map(|dtype| self.value(Known { dtype, ..known })).collect()
+    }
+
+    /// The type in which an op computes: as `torch.result_type`.
+    fn common_type(&self, info: &OpInfo, args: &[Value]) -> Result<DType> {
+        let promote = |a: Option<DType>, b: DType| -> Result<Option<DType>> {
+            match a {
+                None => Ok(Some(b)),
+                Some(a) => match a.promote_types(b) {
+                    None => Err(ErrorKind::Promotion { op: info.name.to_owned(), a, b }.into()),
+                    both => Ok(both),
+                },
+            }
+        };
+        let (mut tensors, mut scalars, mut numbers) = (None, None, None);
+        for (_, arg) in args.iter().enumerate().filter(|(k, _)| !info.is_bool(*k)) {
+            let known = self.known(*arg)?;
+            match known.source {
+                Source::Number(Number::Default) => {}
+                Source::Number(_) => numbers = promote(numbers, known.dtype)?,
+                _ if known.is_scalar => scalars = promote(scalars, known.dtype)?,
+                _ => tensors = promote(tensors, known.dtype)?,
+            }
+        }
+        if tensors.or(scalars).is_none() {
+            let what = format!("{} of numbers alone in a fused kernel", info.name);
+            return Err(unsupported(what, "give at least one value that is no number"));
+        }
+        // What is of the same category as a higher one, or of a lower one, has no say.
+        let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+            (Some(high), _) if high.is_float() => Ok(higher),
+            (Some(high), Some(low)) if high != DType::Bool && !low.is_float() => Ok(higher),
+            (_, Some(low)) => promote(higher, low),
+            (_, None) => Ok(higher),
+        };
+        let found = combine(tensors, combine(scalars, numbers)?)?.unwrap_or(DType::F32);
+        computed_type(info, found)
+    }
+}
+
+/// Operand `k` of an op, given as a number, as a word of the compute type.
+fn word_of(info: &OpInfo, k: usize, number: Number, dtype: DType) -> Result<u64> {
+    let name = info.operands[k];
+    let scalar = ParamInfo::number(name, 0.0);
+    if number == Number::Default {
+        let why = "an operand has no default".to_owned();
+        return Err(ErrorKind::Parameter { name, value: number.to_string(), why }.into());
+    }
+    if info.is_bool(k) {
+        return number.word(&scalar, DType::Bool);
+    }
+    let is_rounded = info.properties.moves || scalar::is_element(info, k);
+    if is_rounded { number.rounded_word(&scalar, dtype) } else { number.word(&scalar, dtype) }
+}
+
+/// True if a fused kernel has the conversion.
+fn converts(from: DType, to: DType) -> bool {
+    let is_fp8 = |dtype| matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
+    // The bits of the numbers that it holds, without the sign.
+    let bits = |dtype: DType| match dtype {
+        DType::Bool => 1,
+        DType::U8 => 8,
+        signed => signed.size() * 8 - 1,
+    };
+    match (from.is_float(), to.is_float()) {
+        _ if is_fp8(from) || is_fp8(to) => false,
+        _ if to == DType::Bool => true,
+        (_, true) => true,
+        (true, false) => false,
+        (false, false) => (to != DType::U8 || from == DType::Bool) && bits(from) <= bits(to),
+    }
+}
+
+pub(super) fn unsupported(what: String, advice: &str) -> Error {
+    ErrorKind::Unsupported { what, advice: advice.to_owned() }.into()
+}

@@ -1,0 +1,297 @@
+//! Fusion at run time: ops that become one kernel, with nothing but the driver.
+//!
+//! ```
+//! use pointwise::prelude::*;
+//! use pointwise::fusion::Lazy;
+//!
+//! let cpu = Device::cpu();
+//! let [gate, up, residual] = [0.5_f32, 2.0, 1.0].map(|value| Tensor::full(&cpu, value, [4, 8]).unwrap());
+//! let y = (gate.lazy().silu() * up.lazy() + residual.lazy()).eval()?;
+//! assert_eq!(y.shape().dims(), [4, 8]);
+//! # Ok::<(), pointwise::Error>(())
+//! ```
+//!
+//! An [`Expr`] is a formula of tensors, which [`Expr::eval`] computes in one pass. A [`Graph`] is the same step by step; it
+//! becomes a [`Fused`] kernel, which runs on any tensors. Floats are computed in f32, and rounded once, where they are stored.
+//!
+//! On a CUDA device a kernel's text is put together from the ops' bodies, which the build compiled and checked, and the driver
+//! assembles it: some 10 to 40 ms the first time, less than 1 ms from the driver's cache on disk. One structure is assembled once per
+//! process and device, for each way in which tensors lie; sizes do not count. On the CPU the same steps run block by block through
+//! the ops' loops.
+
+mod body;
+mod compose;
+mod cpu;
+mod expr;
+mod gradient;
+mod graph;
+mod kernels;
+mod plan;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+pub use expr::{Expr, Lazy, eval_all};
+pub use graph::{Graph, MAX_FUSED_OPERANDS, MAX_FUSED_RESULTS, MAX_FUSED_STEPS, Value};
+pub use plan::FusedPlan;
+pub use pointwise_core::rows::Reduction;
+
+use graph::{Arg, StepKind};
+use pointwise_core::DType;
+use pointwise_core::rows::WARP;
+
+use crate::Stream;
+use crate::error::Result;
+use crate::kernel::LaunchSettings;
+use crate::shape::Shape as TensorShape;
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
+
+/// A kernel that was made of a [`Graph`]. A clone is the same kernel.
+#[derive(Clone)]
+pub struct Fused {
+    program: Arc<Program>,
+    settings: LaunchSettings,
+}
+
+/// A graph and its results.
+struct Program {
+    graph: Graph,
+    results: Vec<usize>,
+    /// Rounds of reductions.
+    rounds: usize,
+    /// The structure as text: graphs that differ in numbers alone have the same.
+    key: String,
+    /// Its loaded kernels by device and variant, as addresses.
+    loaded: Mutex<HashMap<(usize, Variant), usize>>,
+}
+
+/// How a kernel's text depends on tensors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Variant {
+    shape: Shape,
+    /// Elements of a vector; 1 for single elements.
+    lanes: usize,
+    /// Dimensions of the steps that a kernel is given, the one along a row included.
+    rank: usize,
+    /// How each tensor lies along the innermost dimension: results, then operands.
+    inner: Vec<Inner>,
+}
+
+/// How a kernel goes over the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Shape {
+    /// One vector for each thread.
+    Elements,
+    /// A row for so many threads. `is_held`: a thread has one vector at most.
+    Rows { threads: u32, is_held: bool },
+}
+
+/// How a tensor lies along the innermost dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Inner {
+    Dense,
+    /// One element for all.
+    One,
+    /// By a step that a kernel is given.
+    Strided,
+}
+
+impl Variant {
+    /// Threads of a block.
+    fn block(&self) -> u32 {
+        match self.shape {
+            Shape::Elements => 256,
+            Shape::Rows { threads, .. } => threads.max(4 * WARP),
+        }
+    }
+
+    /// Dimensions besides the one along a row.
+    fn outer(&self) -> usize {
+        match self.shape {
+            Shape::Elements => self.rank,
+            Shape::Rows { .. } => self.rank - 1,
+        }
+    }
+}
+
+impl Program {
+    /// Tensors of a call: results, then operands.
+    fn tensors(&self) -> usize {
+        self.results.len() + self.graph.operands.len()
+    }
+
+    /// The element type of a tensor.
+    fn tensor(&self, k: usize) -> DType {
+        match k.checked_sub(self.results.len()) {
+            None => self.graph.values[self.results[k]].dtype,
+            Some(operand) => self.graph.operands[operand],
+        }
+    }
+
+    fn is_of_rows(&self) -> bool {
+        self.rounds > 0
+    }
+
+    /// Which values these need, without what is one for each row: that is known before a row's elements are gone over.
+    fn needed(&self, wanted: &[usize]) -> Vec<bool> {
+        self.needed_through(wanted, false)
+    }
+
+    /// Which values the results need.
+    fn needed_at_all(&self) -> Vec<bool> {
+        self.needed_through(&self.results, true)
+    }
+
+    fn needed_through(&self, wanted: &[usize], through_rows: bool) -> Vec<bool> {
+        let mut needed = vec![false; self.graph.values.len()];
+        wanted.iter().for_each(|value| needed[*value] = true);
+        for step in self.graph.steps.iter().rev() {
+            let results = step.first..step.first + step.results;
+            if !results.clone().any(|value| needed[value]) || !through_rows && self.graph.values[step.first].is_row {
+                continue;
+            }
+            for arg in &step.args {
+                if let Arg::Value(value) = arg {
+                    needed[*value] = true;
+                }
+            }
+        }
+        needed
+    }
+
+    /// The reductions that the results need: step, reduction, argument, and the round of each.
+    fn reductions(&self) -> impl Iterator<Item = (usize, Reduction, usize, usize)> {
+        let needed = self.needed_at_all();
+        self.graph.steps.iter().enumerate().filter_map(move |(at, step)| match (step.kind, &*step.args) {
+            (StepKind::Reduce(reduction), [Arg::Value(arg)]) if needed[step.first] => {
+                Some((at, reduction, *arg, self.graph.values[*arg].depth))
+            }
+            _ => None,
+        })
+    }
+
+    fn reductions_of(&self, round: usize) -> Vec<(usize, Reduction, usize)> {
+        let of_round = self.reductions().filter(|(.., it)| *it == round);
+        of_round.map(|(step, reduction, arg, _)| (step, reduction, arg)).collect()
+    }
+
+    /// The place of a reduction among all.
+    fn slot(&self, step: usize) -> usize {
+        self.reductions().position(|(at, ..)| at == step).unwrap_or(0)
+    }
+}
+
+impl Fused {
+    fn new(graph: Graph, results: Vec<usize>) -> Fused {
+        let mut program = Program { graph, results, rounds: 0, key: String::new(), loaded: Mutex::default() };
+        program.rounds = program.reductions().map(|(.., round)| round + 1).max().unwrap_or(0);
+        program.key = kernels::key(&program);
+        Fused { program: Arc::new(program), settings: LaunchSettings::new() }
+    }
+
+    /// Returns the kernel on a stream; `None` is the device's own.
+    #[must_use]
+    pub fn on_stream<'a>(mut self, stream: impl Into<Option<&'a Stream>>) -> Fused {
+        self.settings.stream = stream.into().cloned();
+        self
+    }
+
+    /// Computes the results in new contiguous tensors.
+    ///
+    /// # Errors
+    /// Fails for another number of operands, other element types than the graph's, operands on different devices or that cannot be
+    /// broadcast together; for an op without a body; for a first call in a capture; for lack of memory; the driver's.
+    pub fn run(&self, operands: &[TensorView<'_>]) -> Result<Vec<Tensor>> {
+        let shape = self.check_operands(operands)?;
+        let device = operands[0].device();
+        let mut results = Vec::with_capacity(self.program.results.len());
+        for k in 0..self.program.results.len() {
+            results.push(Tensor::empty(device, self.result_type(k), plan::result_shape(&self.program, k, &shape)?)?);
+        }
+        let mut views = Vec::with_capacity(results.len());
+        for result in &mut results {
+            views.push(result.view_mut()?);
+        }
+        self.run_checked(operands, &mut views, &shape)?;
+        drop(views);
+        Ok(results)
+    }
+
+    /// Computes the results into tensors that are there. A result may be an operand's very memory, if both have the same shape.
+    ///
+    /// # Errors
+    /// Fails as [`Fused::run`], and for results of another number, shape, element type or device, and for memory that two results
+    /// share, or a result and an operand that is not the same view.
+    pub fn run_into(&self, operands: &[TensorView<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
+        let shape = self.check_operands(operands)?;
+        self.run_checked(operands, results, &shape)
+    }
+
+    /// Returns what a call would launch.
+    ///
+    /// # Errors
+    /// Fails as [`Fused::run`] for operands that do not fit.
+    pub fn plan(&self, operands: &[TensorView<'_>]) -> Result<FusedPlan> {
+        let shape = self.check_operands(operands)?;
+        plan::describe(&self.program, operands, &shape)
+    }
+
+    /// Returns the PTX of the kernel that a call on a device of a compute capability (90 is 9.0) would launch.
+    ///
+    /// # Errors
+    /// Fails as [`Fused::plan`], and for an op without a body.
+    pub fn ptx(&self, operands: &[TensorView<'_>], sm: u32) -> Result<String> {
+        let shape = self.check_operands(operands)?;
+        let variant = plan::variant_of_new_results(&self.program, operands, &shape)?;
+        kernels::text(&self.program, &variant, sm)
+    }
+
+    /// Returns the element type of result `k`; of the last one for any larger `k`.
+    #[must_use]
+    pub fn result_type(&self, k: usize) -> DType {
+        self.program.tensor(k.min(self.program.results.len() - 1))
+    }
+
+    /// Returns the shape of result `k` of a call: that to which the operands broadcast, or, of what is one for each row, that with 1
+    /// in place of the last dimension.
+    ///
+    /// # Errors
+    /// Fails as [`Fused::run`] for operands that do not fit.
+    pub fn result_shape(&self, k: usize, operands: &[TensorView<'_>]) -> Result<TensorShape> {
+        let shape = self.check_operands(operands)?;
+        plan::result_shape(&self.program, k.min(self.program.results.len() - 1), &shape)
+    }
+
+    /// Checks the operands; returns the shape that they broadcast to.
+    fn check_operands(&self, operands: &[TensorView<'_>]) -> Result<TensorShape> {
+        plan::check_operands(&self.program, operands)
+    }
+
+    fn run_checked(
+        &self,
+        operands: &[TensorView<'_>],
+        results: &mut [TensorViewMut<'_>],
+        shape: &TensorShape,
+    ) -> Result<()> {
+        plan::check_results(&self.program, operands, results, shape)?;
+        self.settings.check(operands[0].device())?;
+        if shape.contains(&0) && !(self.program.is_of_rows() && results.iter().any(|result| result.numel() > 0)) {
+            return Ok(());
+        }
+        match operands[0].device().context() {
+            // SAFETY: operands and results are checked; the results are exclusively borrowed.
+            None => unsafe { cpu::run(&self.program, operands, results, shape) },
+            // SAFETY: as above.
+            Some(context) => unsafe {
+                kernels::launch(&self.program, &self.settings, context, operands, results, shape)
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Fused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fused").field("steps", &self.program.key).finish_non_exhaustive()
+    }
+}
