@@ -7,7 +7,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::fusion::{Expr, Fused, Graph, Lazy, Reduction, Value, eval_all};
 use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Strategy, Tensor, TensorView, info, ops};
-use pointwise_testkit::{Op, Random, judge};
+use pointwise_core::Element;
+use pointwise_testkit::{Op, Random, judge, with_element};
 
 type Outcome = Result<(), Failed>;
 /// A step of a random graph: its op, its arguments as values or numbers, its result.
@@ -31,7 +32,10 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{}::{dtype}", def.info.name), each));
         }
     }
-    for seed in 0..SEEDS {
+    // As many as a process may load kernels; from another seed on they are others.
+    let seeds = if std::env::var("POINTWISE_EXHAUSTIVE").as_deref() == Ok("1") { MANY_SEEDS } else { SEEDS };
+    let first = std::env::var("POINTWISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
     let edges: [(&str, Edge); 8] = [
@@ -54,8 +58,9 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Random expressions; each seed is some.
-const SEEDS: u64 = 24;
+/// Random graphs: each seed is eight. `POINTWISE_EXHAUSTIVE=1` tries many, `POINTWISE_SEED` is the first.
+const SEEDS: usize = 24;
+const MANY_SEEDS: usize = 200;
 
 fn is_fused(dtype: DType) -> bool {
     !matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
@@ -110,18 +115,20 @@ fn alone(def: &'static OpDef, dtype: DType, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The ops that random expressions are made of: of floats, without parameters that must be given.
-fn choices() -> Vec<&'static OpDef> {
+/// The ops that random graphs are made of: of floats, with one result.
+fn choices(dtype: DType) -> Vec<&'static OpDef> {
     let is_plain = |def: &&OpDef| {
         let info = &def.info;
-        info.supports(DType::F32) && !info.is_random && info.results.len() == 1 && info.channel_operands == 0
+        info.supports(dtype) && !info.is_random && info.results.len() == 1 && info.channel_operands == 0
     };
     info::all().filter(is_plain).collect()
 }
 
-/// A graph of random steps in f32, each result of which is compared with its op in f64 on what the step was given.
+/// Graphs of random steps. Each step is compared with its op in f64 on what the step was given, which is known: values of 16 bits are
+/// stored.
 fn random(seed: u64, devices: &[Device]) -> Outcome {
-    let choices = choices();
+    let dtype = [DType::F32, DType::BF16, DType::F16][(seed % 3) as usize];
+    let choices = choices(dtype);
     let mut random = Random::new(0xF05E_0000 + seed);
     for _ in 0..8 {
         let count = 1 + random.below(5);
@@ -139,18 +146,19 @@ fn random(seed: u64, devices: &[Device]) -> Outcome {
         let mut graph = Graph::new();
         let mut values: Vec<(Value, DType)> = Vec::new();
         for _ in 0..count {
-            values.push((graph.operand(DType::F32, false)?, DType::F32));
+            values.push((graph.operand(dtype, false)?, dtype));
         }
         let mut made: Vec<Made> = Vec::new();
         for _ in 0..steps {
             let def = choices[random.below(choices.len())];
             let mut args = Vec::new();
             for k in 0..def.info.operands.len() {
-                let wanted = def.info.operand_type(k, DType::F32);
+                let wanted = def.info.operand_type(k, dtype);
                 let fitting: Vec<usize> = (0..values.len()).filter(|&at| values[at].1 == wanted).collect();
                 args.push(match fitting.len() {
                     0 => Err(1.0),
-                    _ if k > 0 && wanted == DType::F32 && random.below(6) == 0 => {
+                    // Numbers alone have no type.
+                    _ if k > 0 && wanted == dtype && !def.info.properties.moves && random.below(6) == 0 => {
                         Err([0.5, 2.0, -1.0, 3.25][random.below(4)])
                     }
                     n => Ok(fitting[random.below(n)]),
@@ -165,18 +173,16 @@ fn random(seed: u64, devices: &[Device]) -> Outcome {
                 });
             }
             let [result] = graph.op(def, &own, &[])?[..] else { continue };
+            let result = graph.stored(result)?;
             values.push((result, graph.dtype(result)?));
             made.push((def, args, values.len() - 1));
         }
-        let data: Vec<Vec<u8>> = shapes
-            .iter()
-            .map(|[r, c]| (0..r * c).flat_map(|_| ((random.normal() * 2.0) as f32).to_le_bytes()).collect())
-            .collect();
-        let mut of_devices: Vec<Vec<Vec<u8>>> = Vec::new();
+        let data: Vec<Vec<u8>> =
+            shapes.iter().map(|[r, c]| bytes_of(dtype, (0..r * c).map(|_| random.normal() * 2.0))).collect();
         for device in devices {
             let mut tensors = Vec::new();
             for (bytes, shape) in data.iter().zip(&shapes) {
-                tensors.push(Tensor::from_bytes(device, DType::F32, bytes, *shape)?);
+                tensors.push(Tensor::from_bytes(device, dtype, bytes, *shape)?);
             }
             let views: Vec<TensorView<'_>> = tensors.iter().map(Tensor::view).collect();
             // The values of all steps, some at a time: the graph is the same.
@@ -188,8 +194,7 @@ fn random(seed: u64, devices: &[Device]) -> Outcome {
                     all.push(y.to_bytes()?);
                 }
             }
-            check_steps(device, &made, &values, (&shapes, &data), [rows, columns], &all)?;
-            of_devices.push(all);
+            check_steps(device, dtype, &made, &values, (&shapes, &data), [rows, columns], &all)?;
         }
     }
     Ok(())
@@ -198,19 +203,20 @@ fn random(seed: u64, devices: &[Device]) -> Outcome {
 /// Compares each step of a graph with its op in f64.
 fn check_steps(
     device: &Device,
+    dtype: DType,
     made: &[Made],
     values: &[(Value, DType)],
     (shapes, data): (&[[usize; 2]], &[Vec<u8>]),
     [rows, columns]: [usize; 2],
     all: &[Vec<u8>],
 ) -> Outcome {
-    let n = rows * columns;
+    let (n, size) = (rows * columns, dtype.size());
     // The elements of a value: an operand broadcast, or a result.
     let elements = |at: usize| -> Vec<u8> {
         if at < shapes.len() {
             let [r, c] = shapes[at];
             let index = |i: usize| (i / columns % r) * c + i % columns % c;
-            return (0..n).flat_map(|i| data[at][4 * index(i)..4 * index(i) + 4].to_vec()).collect();
+            return (0..n).flat_map(|i| data[at][size * index(i)..size * (index(i) + 1)].to_vec()).collect();
         }
         all[at - shapes.len()].clone()
     };
@@ -222,17 +228,26 @@ fn check_steps(
             .map(|(k, arg)| match arg {
                 Ok(at) => elements(*at),
                 Err(_) if info.is_bool(k) => vec![1; n],
-                Err(number) => (0..n).flat_map(|_| (*number as f32).to_le_bytes()).collect(),
+                Err(number) => bytes_of(dtype, (0..n).map(|_| *number)),
             })
             .collect();
         let op = Op::from(*def);
-        for report in op.judge(DType::F32, &[], &operands, &[all[k].clone()])? {
+        for report in op.judge(dtype, &[], &operands, &[all[k].clone()])? {
             if !report.keeps(pointwise_testkit::calls::accuracy(info), values[*at].1, false) {
                 return Err(format!("step {k}, {}, on {device}: {report}", info.name).into());
             }
         }
     }
     Ok(())
+}
+
+/// Numbers as elements of a type.
+fn bytes_of(dtype: DType, numbers: impl Iterator<Item = f64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    with_element!(dtype, E => for number in numbers {
+        bytes.extend_from_slice(judge::as_bytes(&<E as Element>::from_f64(number)));
+    });
+    bytes
 }
 
 fn tensor(device: &Device, dtype: DType, shape: &[usize], seed: u64) -> pointwise::Result<Tensor> {

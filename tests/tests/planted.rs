@@ -12,7 +12,10 @@ use tests::planted::{self, Planted, runs};
 
 /// A kernel, and the calls that it is tested with.
 struct Kernel {
+    /// The name of its cases.
+    name: &'static str,
     symbol: &'static str,
+    ptx: String,
     runs: Vec<runs::Run>,
     /// The memory after the calls without a fault.
     right: OnceLock<Vec<Vec<u8>>>,
@@ -87,6 +90,21 @@ const EQUIVALENT: &[Equivalent] = &[
         "@%p bra $L__BB;",
         "skips the choice of a half where the index is a multiple of 4, for which it shifts by 0 and chooses the same",
     ),
+    equivalent(
+        "fused_rows_held::bound_first",
+        "setp.ge.u32 %out, %row, %items;",
+        "a row of several warps is a block, and there are no more blocks than rows",
+    ),
+    equivalent(
+        "fused_rows_again::bound_first",
+        "setp.ge.u32 %out, %row, %items;",
+        "a row of several warps is a block, and there are no more blocks than rows",
+    ),
+    equivalent(
+        "fused_rows_held::constant_last",
+        "mov.b32 %t, 0f00000000;",
+        "the parts of warps that are not there: instead of 0 a subnormal number, which is lost in the sum",
+    ),
 ];
 
 fn main() {
@@ -98,10 +116,10 @@ fn main() {
     let mut trials = vec![Trial::test("there_are_enough", there_are_enough)];
     for kernel in kernels() {
         let kernel: &'static Kernel = Box::leak(Box::new(kernel));
-        let symbol = kernel.symbol;
-        trials.push(Trial::test(format!("{symbol}::without_a_fault"), || kernel.right().map(|_| ())));
-        for fault in faults(symbol) {
-            trials.push(Trial::test(format!("{symbol}::{}", fault.name), move || is_found(kernel, &fault)));
+        let name = kernel.name;
+        trials.push(Trial::test(format!("{name}::without_a_fault"), || kernel.right().map(|_| ())));
+        for fault in planted::all(&kernel.ptx) {
+            trials.push(Trial::test(format!("{name}::{}", fault.name), move || is_found(kernel, &fault)));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
@@ -109,7 +127,11 @@ fn main() {
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {
-    let kernel = |symbol, runs| Kernel { symbol, runs, right: OnceLock::new() };
+    let kernel = |symbol, runs| {
+        let ptx = pointwise::embed::embedded().ptx(symbol, 90).unwrap_or_default();
+        Kernel { name: symbol, symbol, ptx, runs, right: OnceLock::new() }
+    };
+    let fused = |name, (ptx, runs)| Kernel { name, symbol: "pointwise_fused", ptx, runs, right: OnceLock::new() };
     let unary = |symbol, op: &str, dtype, strategy| {
         let def: &'static OpDef = tests::unary().find(|def| def.info.name == op).expect("an op of the family");
         kernel(symbol, runs::unary(def, dtype, strategy))
@@ -146,6 +168,10 @@ fn kernels() -> Vec<Kernel> {
         several("formula_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
+        fused("fused_elements", runs::fused_elements()),
+        fused("fused_rows_held", runs::fused_rows(&[2056, 2052])),
+        fused("fused_rows_again", runs::fused_rows(&[9000, 5004])),
+        fused("fused_rows_of_a_warp", runs::fused_rows(&[64, 20])),
     ]
 }
 
@@ -161,16 +187,12 @@ impl Kernel {
     }
 }
 
-fn faults(symbol: &str) -> Vec<Planted> {
-    pointwise::embed::embedded().ptx(symbol, 90).map(|ptx| planted::all(&ptx)).unwrap_or_default()
-}
-
 fn there_are_enough() -> Result<(), Failed> {
     let mut count = 0;
-    for Kernel { symbol, .. } in kernels() {
-        let found = faults(symbol).len();
+    for Kernel { name, ptx, .. } in kernels() {
+        let found = planted::all(&ptx).len();
         if found == 0 {
-            return Err(format!("no fault is planted in {symbol}: is there no such kernel?").into());
+            return Err(format!("no fault is planted in {name}: is there no such kernel?").into());
         }
         count += found;
     }
@@ -182,7 +204,7 @@ fn is_found(kernel: &Kernel, fault: &Planted) -> Result<(), Failed> {
     let (device, right) = (Device::emulated()?, kernel.right()?);
     let differs = || kernel.runs.iter().zip(right).any(|(run, right)| run(&device).map_or(true, |got| got != *right));
     let is_found = pointwise::__private::with_kernel(&fault.ptx, kernel.symbol, differs)?;
-    let name = format!("{}::{}", kernel.symbol, fault.name);
+    let name = format!("{}::{}", kernel.name, fault.name);
     let known = EQUIVALENT.iter().find(|known| known.name == name);
     let Planted { line, before, .. } = fault;
     match known {

@@ -104,7 +104,11 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
     /// The op, by PyTorch's name; `pointwise list` has them all
-    pub(crate) op: String,
+    #[arg(required_unless_present = "expr")]
+    pub(crate) op: Option<String>,
+    /// An expression instead of an op, such as "residual + gelu(x + b) * gate": prints the plan and the PTX of its kernel
+    #[arg(long, conflicts_with = "op")]
+    pub(crate) expr: Option<String>,
     /// The element type of the call; the op's first one if it is left out
     #[arg(long, value_name = "T")]
     pub(crate) dtype: Option<DType>,
@@ -114,6 +118,20 @@ pub(crate) struct Explain {
     /// How a CUDA kernel goes about it: auto, direct, explicit_parallel, register_copy or table
     #[arg(long, default_value = "auto", value_parser = strategy)]
     pub(crate) strategy: Strategy,
+}
+
+impl Explain {
+    /// The op.
+    pub(crate) fn op(&self) -> &str {
+        self.op.as_deref().unwrap_or_default()
+    }
+}
+
+impl Run {
+    /// The op; with an expression the file to read, which is the first argument then.
+    pub(crate) fn op(&self) -> &str {
+        self.op.as_deref().unwrap_or_default()
+    }
 }
 
 /// The most elements of a call that is explained: tensors of so many are made.
@@ -131,8 +149,12 @@ fn shape(text: &str) -> Result<Vec<usize>, String> {
 /// The arguments of `run`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Run {
-    /// The op, by PyTorch's name; `pointwise list` has them all
-    pub(crate) op: String,
+    /// The op, by PyTorch's name; `pointwise list` has them all. With --expr there is none, and IN comes first
+    #[arg(required = true)]
+    op: Option<String>,
+    /// An expression instead of an op, such as "silu(gate) * up": tensors by their names in IN, the result `y`
+    #[arg(long)]
+    pub(crate) expr: Option<String>,
     /// The safetensors file to read; position encodings (alibi, sinusoidal) take none
     #[arg(value_name = "IN")]
     pub(crate) input: Option<PathBuf>,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::list::{accuracy, doc, signature, type_groups};
 use crate::output::line;
 use crate::registry::Op;
-use crate::{rope, special};
+use crate::{expression, rope, special};
 
 /// The target whose PTX is counted: the newest that the project embeds for all kernels.
 const SM: u32 = 90;
@@ -30,10 +30,13 @@ struct Served {
 /// # Errors
 /// An unknown op; a type, shape or strategy that it does not take; errors of the standard output.
 pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
-    if let Some(text) = beside(&args.op) {
+    if let Some(text) = &args.expr {
+        return expression::explain(out, text, args);
+    }
+    if let Some(text) = beside(args.op()) {
         return line(out, text);
     }
-    let op = Op::find(&args.op)?;
+    let op = Op::find(args.op())?;
     let info = op.info();
     line(out, format!("{}\n  {}", signature(op), doc(info.doc)))?;
     let formula = info.formula.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -156,7 +159,8 @@ mod tests {
         for op in Op::all() {
             for &dtype in op.info().types {
                 let args = Explain {
-                    op: op.info().name.to_owned(),
+                    op: Some(op.info().name.to_owned()),
+                    expr: None,
                     dtype: Some(dtype),
                     shape: vec![4, 96],
                     strategy: Strategy::Auto,

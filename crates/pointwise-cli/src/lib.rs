@@ -12,6 +12,7 @@ mod doctor;
 pub mod draft;
 pub mod error;
 mod explain;
+mod expression;
 mod file;
 mod list;
 mod manual;

@@ -13,20 +13,23 @@ use crate::file::{Source, Target};
 use crate::output::line;
 use crate::registry::{Op, Replaced};
 use crate::values::{self, Call};
-use crate::{rope, special};
+use crate::{expression, rope, special};
 
 /// Runs the command. It finds errors of the call before it opens a file.
 ///
 /// # Errors
 /// The errors of the call, the files, the op and the device.
 pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
-    if let Some(def) = rope_op(&args.op) {
+    if let Some(text) = &args.expr {
+        return expression::run(text, args);
+    }
+    if let Some(def) = rope_op(args.op()) {
         return rope::run(out, args, def);
     }
-    if let Some(op) = special::find(&args.op) {
+    if let Some(op) = special::find(args.op()) {
         return special::run(out, args, op);
     }
-    let call = values::parse_settings(Op::find(&args.op)?, &args.set)?;
+    let call = values::parse_settings(Op::find(args.op())?, &args.set)?;
     let file = input(args)?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
@@ -66,7 +69,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
 /// None was named.
 pub(crate) fn input(args: &Run) -> Result<&Path> {
     let missing =
-        || Error::Usage(format!("the following required arguments were not provided: <IN>, which {} reads", args.op));
+        || Error::Usage(format!("the following required arguments were not provided: <IN>, which {} reads", args.op()));
     args.input.as_deref().ok_or_else(missing)
 }
 

@@ -1,6 +1,7 @@
 //! Calls that reach every part of a kernel: sizes, alignments, strides, several vectors a thread, several blocks, numbers
 //! as operands, in place. Each gives the bytes that it leaves, those around its result included.
 
+use pointwise::fusion::{Expr, Lazy};
 use pointwise::{
     DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
     kernel::{OpDef, Rng},
@@ -275,4 +276,64 @@ pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run
         }
     }
     runs
+}
+
+/// Calls of a fused kernel on elements, whose operands are a matrix, a row and a column; and its text. All are of one structure.
+#[must_use]
+pub fn fused_elements() -> (String, Vec<Run>) {
+    let call = |rows: usize, columns: usize| -> Run {
+        Box::new(move |device| {
+            let [x, row, column] = fused_operands(device, DType::BF16, rows, columns)?;
+            into_guarded(device, DType::BF16, &[rows, columns], |y| fused_gate(&x, &row, &column).eval_into(y))
+        })
+    };
+    let text = fused_operands(&Device::cpu(), DType::BF16, 3, 64)
+        .and_then(|[x, row, column]| fused_gate(&x, &row, &column).ptx(90))
+        .unwrap_or_default();
+    (text, [(3, 64), (5, 16), (300, 64), (70, 1032)].into_iter().map(|(rows, columns)| call(rows, columns)).collect())
+}
+
+/// Calls of a fused softmax of rows of these lengths, which are of one structure; and its text.
+#[must_use]
+pub fn fused_rows(lengths: &[usize]) -> (String, Vec<Run>) {
+    let call = |rows: usize, len: usize| -> Run {
+        Box::new(move |device| {
+            let [x, weight, _] = fused_operands(device, DType::F32, rows, len)?;
+            into_guarded(device, DType::F32, &[rows, len], |y| fused_softmax(&x, &weight).eval_into(y))
+        })
+    };
+    let text = fused_operands(&Device::cpu(), DType::F32, 3, lengths[0])
+        .and_then(|[x, weight, _]| fused_softmax(&x, &weight).ptx(90))
+        .unwrap_or_default();
+    (text, lengths.iter().flat_map(|&len| [call(3, len), call(2, len)]).collect())
+}
+
+fn fused_operands(device: &Device, dtype: DType, rows: usize, columns: usize) -> Result<[Tensor; 3]> {
+    let tensor =
+        |shape: &[usize], seed| Tensor::from_bytes(device, dtype, &tame(dtype, shape.iter().product(), seed), shape);
+    Ok([tensor(&[rows, columns], 1)?, tensor(&[columns], 2)?, tensor(&[rows, 1], 3)?])
+}
+
+fn fused_gate<'a>(x: &'a Tensor, row: &'a Tensor, column: &'a Tensor) -> Expr<'a> {
+    (x.lazy() - row).silu() * column + x
+}
+
+fn fused_softmax<'a>(x: &'a Tensor, weight: &'a Tensor) -> Expr<'a> {
+    let x = x.lazy() * weight;
+    let e = (&x - x.row_max()).exp();
+    &e / e.row_sum()
+}
+
+/// Runs a call on a result among guard bytes. Returns all of them.
+fn into_guarded(
+    device: &Device,
+    dtype: DType,
+    shape: &[usize],
+    run: impl FnOnce(TensorViewMut<'_>) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let (n, around): (usize, usize) = (shape.iter().product(), 16);
+    let all = n + 2 * around;
+    let mut y = Tensor::from_bytes(device, dtype, &vec![GUARD; all * dtype.size()], [all])?;
+    run(y.view_mut()?.narrow(0, around, n)?.reshape(shape)?)?;
+    y.to_bytes()
 }
