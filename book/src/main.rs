@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod beside;
+mod block;
 mod canvas;
 mod curves;
 mod errors;

@@ -6,17 +6,18 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::canvas::{Area, CELL, COLOURS, Drawn, GREY, LEFT, picture, text};
 use crate::errors::Errors;
-use crate::{accuracy, roofline, rotary, speed};
+use crate::{accuracy, block, roofline, rotary, speed};
 
 /// The names of the pictures' files, and the pictures.
 ///
 /// # Errors
 /// A file of measurements that is none; the drawing library's.
-pub(crate) fn all() -> Result<[(&'static str, String); 8]> {
+pub(crate) fn all() -> Result<[(&'static str, String); 9]> {
     let errors = Errors::read(include_str!("../../docs/data/error-curves.csv"))?;
     Ok([
         ("threads.svg", picture((740, 360), threads)?),
         ("pairs.svg", picture((560, 250), pairs)?),
+        ("block.svg", picture((760, 460), block::draw)?),
         ("cosines.svg", picture((560, 380), rotary::table)?),
         ("positions.svg", picture((560, 366), rotary::positions)?),
         ("errors.svg", errors.picture()?),

@@ -174,7 +174,7 @@ fn rows(program: &Program, tensors: &Tensors, shape: &Shape) -> Result<Vec<Launc
 /// The threads of a row of so many vectors, and if each has one at most.
 fn threads(vectors: u32, tensors: usize) -> (u32, bool) {
     let most = MAX_THREADS[usize::from(tensors > FEW_TENSORS)];
-    let threads = vectors.next_multiple_of(WARP).clamp(WARP, most);
+    let threads = vectors.clamp(1, most).next_multiple_of(WARP);
     (threads, vectors <= threads)
 }
 
