@@ -38,7 +38,8 @@ fn main() -> ExitCode {
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
-    let edges: [(&str, Edge); 8] = [
+    let edges: [(&str, Edge); 9] = [
+        ("bounds", bounds),
         ("gradients", gradients),
         ("layouts", layouts),
         ("rows", rows),
@@ -457,6 +458,41 @@ fn numbers(device: &Device) -> Outcome {
     let got = (ints.lazy() * (1_i64 << 40)).eval()?;
     if got.to_vec::<i64>()? != [3 << 40, -4 << 40] {
         return Err("a large integer".into());
+    }
+    Ok(())
+}
+
+/// Chains, rows and their gradients keep the bound that is composed of their ops' bounds. It is no wider than it must be: a fault of some
+/// ULP is beyond.
+fn bounds(device: &Device) -> Outcome {
+    for dtype in [DType::F32, DType::BF16, DType::F16] {
+        let mut graph = Graph::new();
+        let (x, w) = (graph.operand(dtype, false)?, graph.operand(dtype, false)?);
+        let gated = add(&mut graph, "silu", &[x])?;
+        let product = add(&mut graph, "mul", &[gated, w])?;
+        let y = add(&mut graph, "tanh", &[product])?;
+        let square = add(&mut graph, "mul", &[x, x])?;
+        let mean = graph.reduce(Reduction::Mean, square)?;
+        let norm = add(&mut graph, "rsqrt", &[mean])?;
+        let scaled = add(&mut graph, "mul", &[x, norm])?;
+        let above = add(&mut graph, "gt", &[x, w])?;
+        let fused = graph.fuse(&[y, scaled, above])?;
+        let [x, w] = [91, 92].map(|seed| tensor(device, dtype, &[5, 1000], seed));
+        let (x, w) = (x?, w?);
+        let reports = fused.check(&[x.view(), w.view()])?;
+        for (k, report) in reports.iter().enumerate() {
+            let is_wide = k < 2 && !(0.02..=1.0).contains(&report.largest_share);
+            if report.beyond > 0 || report.elements != 5000 || is_wide {
+                return Err(format!("result {k} of {dtype} on {device}: {report:?}").into());
+            }
+        }
+        let grads = [93, 94].map(|seed| tensor(device, dtype, &[5, 1000], seed));
+        let [a, b] = grads;
+        for (k, report) in fused.backward()?.check(&[a?.view(), b?.view(), x.view(), w.view()])?.iter().enumerate() {
+            if report.beyond > 0 {
+                return Err(format!("gradient {k} of {dtype} on {device}: {report:?}").into());
+            }
+        }
     }
     Ok(())
 }

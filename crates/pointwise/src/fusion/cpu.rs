@@ -87,7 +87,14 @@ fn is_half(dtype: DType) -> bool {
 
 impl Call<'_> {
     fn buffers(&self) -> Buffers {
-        Buffers { values: self.program.graph.values.iter().map(|_| Vec::new()).collect() }
+        // All that are ever read, so that none is missing, and the other results of their steps, which are written.
+        let mut needed = self.program.needed_at_all();
+        for step in &self.program.graph.steps {
+            let results = &mut needed[step.first..step.first + step.results];
+            let is_any = results.contains(&true);
+            results.fill(is_any);
+        }
+        Buffers { values: needed.into_iter().map(|is| if is { vec![0; BLOCK] } else { Vec::new() }).collect() }
     }
 
     /// Computes all elements.
@@ -151,11 +158,12 @@ impl Call<'_> {
         let program = self.program;
         let (lanes, threads) = plan::tree(program, len);
         let all = program.needed_at_all();
-        for step in program.graph.steps.iter().filter(|step| matches!(step.kind, StepKind::Len)) {
-            reserve(&mut buffers.values[step.first]);
+        for step in program.graph.steps.iter().filter(|step| matches!(step.kind, StepKind::Len) && all[step.first]) {
             // SAFETY: the buffer has room for one f32.
             unsafe { buffers.values[step.first].as_mut_ptr().cast::<f32>().write(len as f32) };
         }
+        // SAFETY: values of rows are buffers of one element.
+        unsafe { self.compute_of_rows(buffers, place, step, &all, 0) };
         for round in 0..program.rounds {
             let reductions = program.reductions_of(round);
             let given: Vec<usize> = reductions.iter().map(|(_, _, arg)| *arg).collect();
@@ -183,18 +191,11 @@ impl Call<'_> {
                 let total = together(*reduction, &parts);
                 let total = if *reduction == Reduction::Mean { total / len as f32 } else { total };
                 let value = program.graph.steps[*at].first;
-                reserve(&mut buffers.values[value]);
                 // SAFETY: the buffer has room for one f32.
                 unsafe { buffers.values[value].as_mut_ptr().cast::<f32>().write(total) };
             }
             // SAFETY: values of rows are buffers of one element.
-            unsafe {
-                self.compute(buffers, place, step, 1, &all, &|step| {
-                    !self.is_of_elements(step)
-                        && !matches!(step.kind, StepKind::Reduce(_) | StepKind::Len)
-                        && self.depth(step) == round + 1
-                });
-            }
+            unsafe { self.compute_of_rows(buffers, place, step, &all, round + 1) };
         }
         let of_elements = program.results.iter().copied().filter(|it| !program.graph.values[*it].is_row);
         let of_elements: Vec<usize> = of_elements.collect();
@@ -216,8 +217,25 @@ impl Call<'_> {
         unsafe { self.store(buffers, place, step, 1, true) };
     }
 
-    fn depth(&self, step: &Step) -> usize {
-        self.program.graph.values[step.first].depth
+    /// Computes what is one value for each row and needs so many rounds of reductions.
+    ///
+    /// # Safety
+    /// The place is valid in every operand.
+    unsafe fn compute_of_rows(
+        &self,
+        buffers: &mut Buffers,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+        needed: &[bool],
+        depth: usize,
+    ) {
+        let is_due = |step: &Step| {
+            !self.is_of_elements(step)
+                && !matches!(step.kind, StepKind::Reduce(_) | StepKind::Len)
+                && self.program.graph.values[step.first].depth == depth
+        };
+        // SAFETY: the caller's contract.
+        unsafe { self.compute(buffers, place, step, 1, needed, &is_due) };
     }
 
     /// Where a value's elements are, of a block that begins at a place.
@@ -252,7 +270,6 @@ impl Call<'_> {
                 let k = self.program.results.len() + value;
                 let pointer = self.at[k].wrapping_offset(place[k] as isize * 2);
                 let source = Source { pointer, step: step[k] as isize, word: None };
-                reserve(&mut buffers.values[value]);
                 // SAFETY: the caller's contract; the buffer has room for a block.
                 unsafe { blocks::widen(*dtype, source, n, buffers.values[value].as_mut_ptr().cast()) };
             }
@@ -262,7 +279,6 @@ impl Call<'_> {
             if !is_due(of) || !results.clone().any(|value| needed[value]) {
                 continue;
             }
-            results.clone().for_each(|value| reserve(&mut buffers.values[value]));
             let sources: Vec<Source> = of
                 .args
                 .iter()
@@ -327,13 +343,6 @@ impl Call<'_> {
                 }
             }
         }
-    }
-}
-
-/// Gives a buffer room for a block.
-fn reserve(buffer: &mut Vec<u64>) {
-    if buffer.is_empty() {
-        buffer.resize(BLOCK, 0);
     }
 }
 

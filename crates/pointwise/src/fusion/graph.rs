@@ -312,7 +312,8 @@ impl Graph {
         let known = Known {
             dtype,
             source: Source::Step(at),
-            is_scalar: values().all(|it| it.is_scalar),
+            // The length of a row is of no values, and no scalar.
+            is_scalar: !args.is_empty() && values().all(|it| it.is_scalar),
             depth: values().map(|it| it.depth).max().unwrap_or(0),
             is_row: values().all(|it| it.is_row),
         };

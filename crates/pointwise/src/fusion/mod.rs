@@ -20,6 +20,7 @@
 //! the ops' loops.
 
 mod body;
+mod check;
 mod compose;
 mod cpu;
 mod expr;
@@ -32,6 +33,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+pub use check::FusedReport;
 pub use expr::{Expr, Lazy, eval_all};
 pub use graph::{Graph, MAX_FUSED_OPERANDS, MAX_FUSED_RESULTS, MAX_FUSED_STEPS, Value};
 pub use plan::FusedPlan;

@@ -368,6 +368,12 @@ impl OpDef {
         Ok(self.oracle.map(|formula| Oracle { formula, terms: self.terms, words, results }))
     }
 
+    /// The formula in f64 with parameters as words of f64.
+    pub(crate) fn oracle_of(&self, words: ParamWords) -> Option<Oracle> {
+        let results = self.info.results.len();
+        self.oracle.map(|formula| Oracle { formula, terms: self.terms, words, results })
+    }
+
     /// As [`OpDef::oracle`], for elements that are f64 themselves: parameters are as they were given.
     ///
     /// # Errors
