@@ -21,6 +21,8 @@ emulator_bits  the GPU's bits beside the emulator's, over all codes and 2^20 f32
 fused       a user's own ops on the GPU: ./fused
 forms       an op of each form on the GPU: ./forms
 fused-block a user's fused op beside the same ops one by one and a copy: ./fused-block [ELEMENTS]
+rows        ops on rows on the GPU: ./rows [FILTER]
+fusion      fused kernels on the GPU: ./fusion [FILTER]; torch.compile beside others: peers/fused_chains.py
 rope        the rotary embedding on the GPU: ./rope [FILTER] [--ignored]
 golden      PyTorch's results against the CPU and the GPU: [POINTWISE_GOLDEN=DIR] ./golden [FILTER]
 accuracy    every float op against f64, f32 over all 2^32 inputs: ./accuracy [--op RE] [--pairs 2^26] [--json FILE]
@@ -45,8 +47,9 @@ const PEERS: &str = "benches/peers";
 const WORKLOADS: &str = "benches/workloads.csv";
 
 pub(crate) fn run() -> Result<()> {
-    let tests =
-        ["matrix", "special", "rope", "graphs", "golden", "fused", "forms"].map(|name| ["--test", name]).concat();
+    let tests = ["matrix", "special", "rope", "rows", "fusion", "graphs", "golden", "fused", "forms"]
+        .map(|name| ["--test", name])
+        .concat();
     // Each builds the whole workspace: a part of the packages would have other features, and pointwise be compiled for
     // each.
     let builds: [Vec<&str>; 3] = [
