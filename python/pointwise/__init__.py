@@ -14,7 +14,7 @@ __version__ = _native.__version__
 
 
 # What is beside the ops, and where it is.
-_OTHERS = {"override": "._override", "load": "._load", "patch": "._patch"}
+_OTHERS = {"override": "._override", "load": "._load", "patch": "._patch", "explain": "._compile"}
 
 
 def _found():

@@ -1,6 +1,6 @@
 """Written by tools/stubs_of_functions.py from the ops' data."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from . import arrays as arrays
+from ._compile import Report
 from ._override import Covered
 from ._patch import Patch
 
@@ -23,6 +24,9 @@ def load(path: str, namespace: str) -> SimpleNamespace:
 
 def patch(model: torch.nn.Module) -> Patch:
     """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model. Returns what undoes it."""
+
+def explain(model: Callable[..., Any], inputs: Any) -> Report:
+    """Compiles and runs a model once. Returns a report of its fused kernels and of the ops left to torch: print it."""
 
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`e^x`."""

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/torch.md", "python/README.md")
+PAGES = ("README.md", "docs/torch.md", "docs/compile.md", "python/README.md")
 
 
 def snippets():

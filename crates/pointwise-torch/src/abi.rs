@@ -89,6 +89,11 @@ functions! { Torch:
     string_length c"torch_string_length": fn(Handle, *mut usize) -> i32;
     string_chars c"torch_string_c_str": fn(Handle, *mut *const c_char) -> i32;
     delete_string c"torch_delete_string": fn(Handle) -> i32;
+    new_list c"torch_new_list_reserve_size": fn(usize, *mut Handle) -> i32;
+    list_size c"torch_list_size": fn(Handle, *mut usize) -> i32;
+    list_item c"torch_list_get_item": fn(Handle, usize, *mut Word) -> i32;
+    list_push c"torch_list_push_back": fn(Handle, Word) -> i32;
+    delete_list c"torch_delete_list": fn(Handle) -> i32;
 }
 
 functions! { Cuda:

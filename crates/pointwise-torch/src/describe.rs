@@ -62,7 +62,7 @@ pub(crate) fn describe(library: &Library) -> String {
     for (number, role) in library.roles.iter().enumerate() {
         let slot = match role {
             Role::Op(slot) => slot,
-            Role::Override(_) => continue,
+            Role::Override(_) | Role::Fused => continue,
             Role::Rope(rope) => {
                 kernels.push(json!({
                     "number": number, "op": rope.name(), "schema": rope.schema(), "numbers": [], "out": rope.out,

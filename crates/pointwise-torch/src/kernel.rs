@@ -12,6 +12,7 @@ use pointwise::kernel::Rng;
 
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
 use crate::call::{self, Argument};
+use crate::fusion;
 use crate::overriding::Override;
 use crate::registry::{self, Form, NumberKind, OpSpec};
 use crate::rope::Rope;
@@ -37,6 +38,8 @@ pub(crate) enum Role {
     Rope(Rope),
     /// A kernel under an op of aten.
     Override(Override),
+    /// The kernels of programs.
+    Fused,
 }
 
 /// The ops of this library, and their kernels.
@@ -60,6 +63,7 @@ impl Library {
             let mut library = Library::new(registry::family());
             library.roles.extend(Rope::ALL.map(Role::Rope));
             library.roles.extend(Override::all(&library.ops).into_iter().map(Role::Override));
+            library.roles.push(Role::Fused);
             library
         })
     }
@@ -213,6 +217,7 @@ fn run(number: usize, words: &mut [Word], count: usize) -> Result<Outcome, Strin
     match library.roles.get(number) {
         Some(Role::Op(slot)) => run_op(api, &library.ops[slot.op], slot, words, count)?,
         Some(Role::Rope(rope)) => rope.run(api, words, count)?,
+        Some(Role::Fused) => fusion::run(api, words, count)?,
         Some(Role::Override(over)) => {
             if !over.run(api, &library.ops, words, count)? {
                 return Ok(Outcome::FallBack(api, over, over.keys(api, words, count)?));

@@ -17,6 +17,7 @@ mod call;
 mod describe;
 mod double;
 pub mod export;
+mod fusion;
 mod kernel;
 mod layout;
 mod overriding;

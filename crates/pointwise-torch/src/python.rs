@@ -8,6 +8,7 @@ use crate::abi::Api;
 use crate::arrays;
 use crate::describe::describe;
 use crate::export::implement_all;
+use crate::fusion;
 use crate::kernel::Library;
 use crate::overriding::{Keys, calls, choose, find};
 use crate::rope::tables;
@@ -60,6 +61,18 @@ fn override_calls() -> usize {
     calls()
 }
 
+/// Returns the number of a program, whose text is JSON.
+#[pyfunction]
+fn fusion_program(text: &str) -> PyResult<usize> {
+    fusion::program(text).map_err(PyValueError::new_err)
+}
+
+/// Gives torch, whose `libtorch_cpu.so` lies at a path, the op `pointwise::fused`, which runs programs.
+#[pyfunction]
+fn fusion_implement(torch: &str) -> PyResult<()> {
+    fusion::implement(torch).map_err(PyRuntimeError::new_err)
+}
+
 /// Cosines and sines of a named rotary embedding for positions from 0 to `length`, one row after another: bytes of f32.
 #[pyfunction]
 fn rope_tables<'py>(
@@ -86,6 +99,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(override_find, module)?)?;
     module.add_function(wrap_pyfunction!(override_choose, module)?)?;
     module.add_function(wrap_pyfunction!(override_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(fusion_program, module)?)?;
+    module.add_function(wrap_pyfunction!(fusion_implement, module)?)?;
     module.add_function(wrap_pyfunction!(rope_tables, module)?)?;
     arrays::add_to(module)
 }

@@ -44,6 +44,7 @@ pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm:
         labels: 0,
         names: vec![Vec::new(); program.graph.values.len()],
         written: vec![false; program.graph.steps.len()],
+        loaded: vec![None; program.graph.operands.len()],
     };
     match variant.shape {
         Shape::Elements => writer.elements(),
@@ -92,6 +93,8 @@ struct Writer<'a> {
     names: Vec<Vec<String>>,
     /// The steps that are computed.
     written: Vec<bool>,
+    /// Lanes and words of the operands that are loaded, and not converted yet.
+    loaded: Vec<Option<(usize, Vec<String>)>>,
 }
 
 /// Adds a line of code.
@@ -199,6 +202,7 @@ impl Writer<'_> {
         let results = self.program.results.clone();
         let needed = self.program.needed(&results);
         self.load_all(&addresses, &needed);
+        self.unpack_all(&needed);
         self.compute(&needed, false);
         for (k, value) in results.iter().enumerate() {
             self.store(k, *value, &addresses[k], self.variant.lanes);
@@ -355,6 +359,7 @@ impl Writer<'_> {
         let done = self.label();
         if is_loaded {
             line!(self, "@%none bra {done};");
+            self.unpack_all(&needed);
             self.compute(&needed, false);
             then(self, rows);
             line!(self, "{done}:");
@@ -368,6 +373,7 @@ impl Writer<'_> {
         let addresses = self.along(rows, &at);
         let before = self.written.clone();
         self.load_all(&addresses, &needed);
+        self.unpack_all(&needed);
         self.compute(&needed, false);
         then(self, &addresses);
         // The next round computes the values of its vectors anew.
@@ -424,20 +430,30 @@ impl Writer<'_> {
         }
     }
 
-    /// Loads the operands that are needed, then converts them.
+    /// Loads the operands that are needed.
     fn load_all(&mut self, addresses: &[String], needed: &[bool]) {
         let results = self.program.results.len();
-        let mut raw = Vec::new();
         for k in 0..self.program.graph.operands.len() {
             if needed[k] {
                 let is_vector = self.variant.inner[results + k] == Inner::Dense;
                 let lanes = if is_vector { self.variant.lanes } else { 1 };
-                raw.push((k, lanes, self.load(self.program.tensor(results + k), &addresses[results + k], lanes)));
+                let words = self.load(self.program.tensor(results + k), &addresses[results + k], lanes);
+                self.loaded[k] = Some((lanes, words));
             }
         }
-        for (k, lanes, words) in raw {
-            let names = self.registers_of(k, lanes);
-            self.unpack(self.program.tensor(results + k), &words, &names);
+    }
+
+    /// Converts the operands that are needed, where they were loaded and not converted yet. What a later round needs stays packed:
+    /// it takes fewer registers.
+    fn unpack_all(&mut self, needed: &[bool]) {
+        let results = self.program.results.len();
+        for k in 0..self.program.graph.operands.len() {
+            if needed[k]
+                && let Some((lanes, words)) = self.loaded[k].take()
+            {
+                let names = self.registers_of(k, lanes);
+                self.unpack(self.program.tensor(results + k), &words, &names);
+            }
         }
     }
 

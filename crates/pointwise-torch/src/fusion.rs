@@ -1,0 +1,276 @@
+//! Programs of fused kernels: a text becomes a kernel with a number, which one boxed op of torch runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pointwise::fusion::{Fused, Graph, Reduction, Value};
+use pointwise::{DType, Number, info};
+use serde_json::Value as Json;
+
+use crate::abi::{Api, Element, Handle, Word};
+use crate::call::{Stage, say, view, view_mut};
+use crate::describe::torch_name;
+use crate::export::implement_all;
+use crate::kernel::{Arguments, Library, Role};
+use crate::layout;
+use crate::tensor::{Raw, Tensor};
+
+/// A program of which kernels are made.
+struct Program {
+    fused: Fused,
+    operands: Vec<DType>,
+    /// For each result: its element type, and true if each row has it once.
+    results: Vec<(DType, bool)>,
+    /// The dimensions of the results in the order of memory; by itself, row-major.
+    order: Option<Vec<usize>>,
+}
+
+/// The programs of the process.
+#[derive(Default)]
+struct Programs {
+    numbers: HashMap<String, usize>,
+    list: Vec<Arc<Program>>,
+}
+
+static PROGRAMS: OnceLock<Mutex<Programs>> = OnceLock::new();
+
+/// Runs `f` on the programs of the process.
+fn with_programs<T>(f: impl FnOnce(&mut Programs) -> T) -> T {
+    // A table is whole after each of the two steps that change it.
+    f(&mut PROGRAMS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Returns the number of a program, the same for the same text.
+///
+/// # Errors
+/// Fails for a text that is no program, and for one that cannot be a kernel.
+pub(crate) fn program(text: &str) -> Result<usize, String> {
+    if let Some(number) = with_programs(|programs| programs.numbers.get(text).copied()) {
+        return Ok(number);
+    }
+    let json = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let program = Arc::new(Program::parse(&json)?);
+    Ok(with_programs(|programs| {
+        let list = &mut programs.list;
+        *programs.numbers.entry(text.to_owned()).or_insert_with(|| {
+            list.push(program);
+            list.len() - 1
+        })
+    }))
+}
+
+/// Gives torch the op `pointwise::fused`, for its CPU and CUDA tensors.
+///
+/// # Errors
+/// Fails with torch's errors.
+pub(crate) fn implement(torch: &str) -> Result<(), String> {
+    let is_fused = |role: &Role| matches!(role, Role::Fused);
+    let number = Library::family().roles.iter().position(is_fused).ok_or("there is no kernel of programs")?;
+    implement_all(torch, "pointwise", &format!("CPU fused {number}\nCUDA fused {number}"))
+}
+
+/// The element type of a name.
+fn dtype(json: &Json) -> Result<DType, String> {
+    let types = [
+        ("f32", DType::F32),
+        ("f16", DType::F16),
+        ("bf16", DType::BF16),
+        ("i8", DType::I8),
+        ("i16", DType::I16),
+        ("i32", DType::I32),
+        ("i64", DType::I64),
+        ("u8", DType::U8),
+        ("bool", DType::Bool),
+    ];
+    let found = types.iter().find(|(name, _)| json.as_str() == Some(name));
+    found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("{json} is no element type of a program"))
+}
+
+/// A number: infinities and NaN are text, a parameter's default is null.
+fn number(json: &Json) -> Result<Number, String> {
+    let known = match json {
+        Json::Null => Some(Number::Default),
+        Json::Bool(value) => Some(Number::Bool(*value)),
+        Json::Number(value) => value.as_i64().map(Number::Int).or_else(|| value.as_f64().map(Number::Float)),
+        Json::String(text) => text.parse().ok().map(Number::Float),
+        _ => None,
+    };
+    known.ok_or_else(|| format!("{json} is no number"))
+}
+
+fn list<'a>(json: &'a Json, key: &str) -> Result<&'a [Json], String> {
+    json[key].as_array().map(Vec::as_slice).ok_or_else(|| format!("a program has a list {key}: {json}"))
+}
+
+/// A place in a list.
+fn index(json: &Json) -> Result<usize, String> {
+    json.as_u64().map(|at| at as usize).ok_or_else(|| format!("{json} is no index"))
+}
+
+impl Program {
+    fn parse(json: &Json) -> Result<Program, String> {
+        let mut graph = Graph::new();
+        // The values, and which of them each row has once.
+        let (mut values, mut rows): (Vec<Value>, Vec<bool>) = Default::default();
+        let mut operands = Vec::new();
+        for operand in list(json, "operands")? {
+            let dtype = dtype(&operand["dtype"])?;
+            values.push(graph.operand(dtype, operand["scalar"].as_bool().unwrap_or(false)).map_err(say)?);
+            operands.push(dtype);
+            rows.push(false);
+        }
+        for step in list(json, "steps")? {
+            let mut args = Vec::new();
+            let mut is_row = true;
+            for arg in list(step, "args")? {
+                if let Some(value) = arg.get("n") {
+                    args.push(graph.number(number(value)?));
+                    continue;
+                }
+                let at = index(&arg["v"])?;
+                args.push(*values.get(at).ok_or_else(|| format!("there is no value {at} yet"))?);
+                is_row &= rows[at];
+            }
+            let made = match (&step["op"], &step["to"], &step["reduce"], &args[..]) {
+                (Json::String(name), Json::Null, Json::Null, args) => {
+                    // The halves of a gated op are operands here.
+                    let known = info::op(name.strip_suffix("_pair").unwrap_or(name));
+                    let def = known.ok_or_else(|| format!("pointwise has no op {name}"))?;
+                    let params = list(step, "params")?.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+                    graph.op(def, args, &params).map_err(say)?
+                }
+                (Json::Null, to, Json::Null, [value]) => vec![graph.to_dtype(*value, dtype(to)?).map_err(say)?],
+                (Json::Null, Json::Null, Json::String(name), [value]) => {
+                    is_row = true;
+                    let reduction = match name.as_str() {
+                        "sum" => Reduction::Sum,
+                        "mean" => Reduction::Mean,
+                        "amax" => Reduction::Max,
+                        "amin" => Reduction::Min,
+                        _ => return Err(format!("{name} is no reduction")),
+                    };
+                    vec![graph.reduce(reduction, *value).map_err(say)?]
+                }
+                _ => return Err(format!("{step} is no step")),
+            };
+            rows.resize(rows.len() + made.len(), is_row);
+            values.extend(made);
+        }
+        let (mut wanted, mut results) = (Vec::new(), Vec::new());
+        for result in list(json, "results")? {
+            let at = index(&result["v"])?;
+            wanted.push(*values.get(at).ok_or_else(|| format!("there is no value {at}"))?);
+            results.push(rows[at]);
+        }
+        let fused = graph.fuse(&wanted).map_err(say)?;
+        let results = results.into_iter().enumerate().map(|(k, is_row)| (fused.result_type(k), is_row)).collect();
+        let order = match json.get("order") {
+            None => None,
+            Some(_) => Some(list(json, "order")?.iter().map(index).collect::<Result<Vec<_>, _>>()?),
+        };
+        Ok(Program { fused, operands, results, order })
+    }
+
+    /// Runs the program. Returns its results: new tensors, dense with their dimensions in the program's order.
+    fn run(&self, api: &Api, operands: &[Tensor]) -> Result<Vec<Tensor>, String> {
+        let raws = operands.iter().map(|operand| operand.raw(api)).collect::<Result<Vec<_>, _>>()?;
+        let (Some(first), true) = (raws.first(), raws.len() == self.operands.len()) else {
+            return Err(format!("a program of {} operands, but {} are given", self.operands.len(), raws.len()));
+        };
+        for (raw, dtype) in raws.iter().zip(&self.operands) {
+            if raw.place != first.place || raw.element != Element::Of(*dtype) {
+                let (wanted, given) = (torch_name(*dtype), (raw.element, raw.place));
+                return Err(format!("a program of {wanted} on {:?}, but an operand is {given:?}", first.place));
+            }
+        }
+        let sizes = layout::broadcast(raws.iter().map(|raw| raw.sizes))?;
+        let stage = Stage::new(api, first.place)?;
+        let order = self.order_of(sizes.len())?;
+        let mut views = Vec::with_capacity(raws.len());
+        for raw in &raws {
+            let (sizes, strides) = in_order(raw, &order);
+            // SAFETY: torch vouches for its tensors, which the caller holds until this call has returned.
+            views.push(unsafe { view(&stage.device, raw.data, raw.element, false, &sizes, &strides) }?);
+        }
+        let (mut made, mut targets) = (Vec::new(), Vec::new());
+        for (dtype, is_row) in &self.results {
+            let mut own = sizes.clone();
+            if let (true, Some(last)) = (*is_row, own.last_mut()) {
+                *last = 1;
+            }
+            let inner: Vec<i64> = order.iter().map(|dim| own[*dim]).collect();
+            let steps = layout::contiguous(&inner);
+            let mut strides = vec![0; own.len()];
+            for (dim, step) in order.iter().zip(&steps) {
+                strides[*dim] = *step;
+            }
+            let element = Element::Of(*dtype);
+            let result = Tensor::empty(api, &own, &strides, element, first.place)?;
+            // SAFETY: new memory, which lives as long as the result.
+            targets.push(unsafe { view_mut(&stage.device, result.data(api)?, element, &inner, &steps) }?);
+            made.push(result);
+        }
+        self.fused.clone().on_stream(stage.stream.as_ref()).run_into(&views, &mut targets).map_err(say)?;
+        Ok(made)
+    }
+
+    /// The dimensions in the order that a call goes through them.
+    fn order_of(&self, rank: usize) -> Result<Vec<usize>, String> {
+        match &self.order {
+            None => Ok((0..rank).collect()),
+            Some(order) if order.len() == rank && (0..rank).all(|dim| order.contains(&dim)) => Ok(order.clone()),
+            Some(order) => Err(format!("a program for dimensions {order:?}, but operands have {rank}")),
+        }
+    }
+}
+
+/// Sizes and strides of an operand, broadcast to the dimensions of an order.
+fn in_order(raw: &Raw<'_>, order: &[usize]) -> (Vec<i64>, Vec<i64>) {
+    let new = order.len() - raw.sizes.len();
+    let at = |dim: &usize| dim.checked_sub(new).map_or((1, 0), |dim| (raw.sizes[dim], raw.strides[dim]));
+    order.iter().map(at).unzip()
+}
+
+/// Takes the arguments of `fused(int program, Tensor[] operands) -> Tensor[]` off the stack, and puts the results there.
+///
+/// # Errors
+/// Fails for a number of no program, and with the errors of its kernel.
+pub(crate) fn run(api: &Api, words: &mut [Word], count: usize) -> Result<(), String> {
+    let mut stack = Arguments { api, words: words[..count].iter() };
+    let number = stack.next() as usize;
+    let operands = take_list(api, stack.next() as Handle)?;
+    let program = with_programs(|programs| programs.list.get(number).cloned());
+    let results = program.ok_or_else(|| format!("there is no program {number}"))?.run(api, &operands)?;
+    words[0] = new_list(api, results)? as Word;
+    Ok(())
+}
+
+/// The tensors of a `Tensor[]` argument, which is dropped.
+fn take_list(api: &Api, handle: Handle) -> Result<Vec<Tensor>, String> {
+    let mut size = 0;
+    // SAFETY: the schema has a list here, which is the kernel's, and whose elements are handles of tensors.
+    unsafe {
+        let mut code = (api.torch.list_size)(handle, &mut size);
+        let mut tensors = Vec::with_capacity(size);
+        for k in 0..size {
+            let mut word = 0;
+            code |= (api.torch.list_item)(handle, k, &mut word);
+            tensors.push(Tensor::from_handle(word as Handle));
+        }
+        code |= (api.torch.delete_list)(handle);
+        if code == 0 { Ok(tensors) } else { Err("torch could not give a list of tensors".to_owned()) }
+    }
+}
+
+/// A `Tensor[]` result.
+fn new_list(api: &Api, tensors: Vec<Tensor>) -> Result<Handle, String> {
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the list is new, and takes the handles.
+    unsafe {
+        let mut code = (api.torch.new_list)(tensors.len(), &mut handle);
+        for tensor in tensors {
+            code |= (api.torch.list_push)(handle, tensor.into_handle() as Word);
+        }
+        if code == 0 { Ok(handle) } else { Err("torch could not make a list of tensors".to_owned()) }
+    }
+}

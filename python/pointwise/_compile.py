@@ -1,0 +1,498 @@
+"""The backend of `torch.compile(model, backend="pointwise")`: regions of elementwise ops and of rows become kernels.
+
+AOTAutograd gives graphs of aten's ops, forward and backward. Ops that a program can hold are merged into regions, along
+the data, as long as no path leaves a region and comes back. A region becomes a call of `pointwise::fused`. All else stays
+torch's.
+"""
+
+import functools
+import logging
+import operator
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import Graph, GraphModule
+from torch.fx.graph import _BoxedCodeGen
+from torch.utils._pytree import tree_leaves
+
+from . import _decompositions, _native, _register
+from ._fused_ops import NAMES, Program, Refused, constant, same, same_shape
+
+aten = torch.ops.aten
+log = logging.getLogger("pointwise.compile")
+
+_MOST_OPERANDS, _MOST_RESULTS, _MOST_STEPS = 12, 8, 64
+# Views that keep the order of the elements; `expand` repeats them.
+_RESHAPES = {
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten.unsqueeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.alias.default,
+    aten.detach.default,
+}
+
+
+@dataclass
+class Kernel:
+    """A fused kernel: its program's number, the ops that it replaces, the tensors that it reads and writes."""
+
+    program: int
+    ops: list[str]
+    operands: list[str]
+    results: list[str]
+
+    def __str__(self):
+        ops, operands, results = " ".join(self.ops), ", ".join(self.operands), ", ".join(self.results)
+        return f"kernel {self.program}: {ops}\n    ({operands}) -> {results}"
+
+
+@dataclass
+class Report:
+    """What became of graphs: the fused kernels, and the ops left to torch with the reason and their number."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+    left: Counter = field(default_factory=Counter)
+
+    @property
+    def programs(self):
+        """The numbers of the programs. Equal kernels share one."""
+        return sorted({kernel.program for kernel in self.kernels})
+
+    def __str__(self):
+        lines = [f"{len(self.kernels)} fused kernels, {len(self.programs)} different"]
+        lines += map(str, self.kernels)
+        lines += [f"{op}: {count} left to torch: {why}" for (op, why), count in sorted(self.left.items())]
+        return "\n".join(lines)
+
+
+def _join(a, b):
+    """Returns the shape that two shapes broadcast to, or None if that is not known for all inputs."""
+    a, b = (1,) * (len(b) - len(a)) + tuple(a), (1,) * (len(a) - len(b)) + tuple(b)
+    joined = []
+    for m, n in zip(a, b):
+        if same(m, n) or same(n, 1):
+            joined.append(m)
+        elif same(m, 1):
+            joined.append(n)
+        else:
+            return None
+    return tuple(joined)
+
+
+def _shape(node):
+    return tuple(node.meta["val"].shape)
+
+
+def _fits(value, order):
+    """Returns True if a tensor is dense with its dimensions in an order."""
+    step = 1
+    for dim in reversed(order):
+        if not same(value.shape[dim], 1) and not same(value.stride(dim), step):
+            return False
+        step = step * value.shape[dim]
+    return True
+
+
+def _order(value):
+    """Returns the order in memory of a dense tensor's dimensions, or None."""
+    order = list(range(value.dim()))
+    if _fits(value, order):
+        return order
+    steps = [step if isinstance(step, int) else step.node.hint for step in value.stride()]
+    if None in steps:
+        return None
+    one = [dim for dim in order[:-1] if same(value.shape[dim], 1)]
+    many = sorted(set(order) - set(one), key=lambda dim: -steps[dim])
+    order = one + (many if not same(value.shape[-1], 1) else [dim for dim in many if dim != order[-1]] + order[-1:])
+    return order if _fits(value, order) else None
+
+
+class Region:
+    """Nodes that may become one kernel. Sets of nodes are bits of a number, by their places in the graph."""
+
+    def __init__(self, nodes, bits, before, shape):
+        # `before`: all that it depends on.
+        self.nodes, self.bits, self.before, self.shape = nodes, bits, before, shape
+
+
+class Partition:
+    """The regions of a graph, and the reason for each node that is in none."""
+
+    def __init__(self, graph):
+        self.nodes = list(graph.nodes)
+        self.place = {node: k for k, node in enumerate(self.nodes)}
+        self.why, self.fusible, self.order, self.epoch = {}, set(), {}, []
+        epoch = 0
+        for node in self.nodes:
+            # No region spans an op that may write to a tensor.
+            is_higher = isinstance(node.target, torch._ops.HigherOrderOperator)
+            if is_higher or node.op == "call_function" and node.is_impure():
+                epoch += 1
+            self.epoch.append(epoch)
+            self._classify(node)
+        # The region of each node by its place; nodes that stay torch's are regions of their own.
+        self.of = []
+        for node in self.nodes:
+            self._add(node)
+        self._share_operands()
+        self.made = []
+        for region in dict.fromkeys(self.of):
+            if region.nodes[0] in self.fusible:
+                self._build(region.nodes)
+
+    def _classify(self, node):
+        value = node.meta.get("val")
+        if node.op != "call_function" or not isinstance(value, torch.Tensor) or node.target in _RESHAPES:
+            return
+        if node.target == aten.expand.default or constant(node) is not None:
+            return
+        try:
+            Program().lower(node)
+            if value.device.type not in ("cpu", "cuda") or value.dim() > 8:
+                raise Refused(f"it is on {value.device}, of {value.dim()} dimensions")
+            self.order[node] = _order(value)
+            if self.order[node] is None:
+                raise Refused("its result is not dense")
+            if node.target == aten.clone.default and self.order[node] == _order(node.args[0].meta["val"]):
+                raise Refused("it is a copy")
+            self.fusible.add(node)
+        except Refused as refused:
+            self.why[node] = str(refused)
+
+    def resolve(self, node):
+        """Returns the fusible node whose elements a view has, each at the place where it broadcasts to; or the node."""
+        at, wanted = node, None
+        while True:
+            if at.target == aten.expand.default and wanted is None:
+                at = at.args[0]
+            elif at.target in _RESHAPES:
+                shape = wanted or _stripped(_shape(at))
+                at = at.args[0]
+                wanted = None if same_shape(_stripped(_shape(at)), shape) else shape
+            else:
+                return node
+            if wanted is None and at in self.fusible:
+                return at
+
+    def _inputs(self, node):
+        return [self.resolve(x) for x in node.all_input_nodes] if node in self.fusible else node.all_input_nodes
+
+    def _add(self, node):
+        place, before = self.place[node], 0
+        inputs = self._inputs(node)
+        for x in inputs:
+            region = self.of[self.place[x]]
+            before |= region.bits | region.before
+        if node not in self.fusible:
+            self.of.append(Region([node], 1 << place, before, None))
+            return
+        self.of.append(Region([node], 1 << place, before, _shape(node)))
+        for x in sorted(inputs, key=self.place.get, reverse=True):
+            if x in self.fusible:
+                self._merge(self.of[self.place[x]], self.of[place])
+
+    def _share_operands(self):
+        """Merges regions of one shape that read the same tensor of that shape."""
+        reader = {}
+        for node in self.nodes:
+            for x in node.all_input_nodes if node in self.fusible else ():
+                region = self.of[self.place[node]]
+                if self.resolve(x) in region.nodes or not isinstance(x.meta.get("val"), torch.Tensor):
+                    continue
+                if same_shape(_shape(x), region.shape):
+                    if x in reader:
+                        self._merge(self.of[self.place[reader[x]]], region)
+                    reader[x] = node
+
+    def _escapes(self, node, inside):
+        """Returns True if something outside reads a node, through a view or not."""
+
+        def read(at):
+            for user in at.users:
+                if user in inside:
+                    continue
+                if user.target not in _RESHAPES and user.target != aten.expand.default or read(user):
+                    return True
+            return False
+
+        return read(node)
+
+    def _merge(self, a, b):
+        """Merges two regions where that is right."""
+        if a is b or self.epoch[self.place[a.nodes[0]]] != self.epoch[self.place[b.nodes[0]]]:
+            return
+        shape = _join(a.shape, b.shape)
+        if shape is None or a.nodes[0].meta["val"].device != b.nodes[0].meta["val"].device:
+            return
+        if len(a.nodes) + len(b.nodes) > _MOST_STEPS:
+            return
+        bits, before = a.bits | b.bits, (a.before | b.before) & ~(a.bits | b.bits)
+        nodes = sorted({*a.nodes, *b.nodes}, key=self.place.get)
+        first = self.place[nodes[0]]
+        # No path may leave the region and come back.
+        between = before >> first
+        while between:
+            low = between & -between
+            other = self.of[first + low.bit_length() - 1]
+            if other.before & bits:
+                return
+            between &= ~((other.bits >> first) | low)
+        inside = set(nodes)
+        escaping = [node for node in nodes if self._escapes(node, inside)]
+        outer = {x for node in nodes for x in node.all_input_nodes if self.resolve(x) not in inside}
+        if len(escaping) > _MOST_RESULTS or len(outer) > _MOST_OPERANDS:
+            return
+        row = (*shape[:-1], 1)
+        if not all(same_shape(_shape(node), shape) or same_shape(_shape(node), row) for node in escaping):
+            return
+        full = [node for node in escaping if same_shape(_shape(node), shape)]
+        if len(full) < len(escaping) and self._program(nodes) is None:
+            return
+        if any(self.order[node] != self.order[full[0]] for node in full):
+            return
+        merged = Region(nodes, bits, before, shape)
+        for node in nodes:
+            self.of[self.place[node]] = merged
+        while first is not None:
+            behind = [r for r in dict.fromkeys(self.of[first:]) if r.before & bits and r is not merged]
+            for region in behind:
+                region.before |= bits | before
+            # What depends on a region may lie before this one, behind the region's first node.
+            earliest = min((self.place[r.nodes[0]] for r in behind), default=first)
+            first = earliest if earliest < first else None
+
+    def _program(self, nodes):
+        """Returns program and results of nodes that can become one kernel; else None, and the reason is noted."""
+        inside = set(nodes)
+        program = Program(lambda x: at if (at := self.resolve(x)) in inside else x)
+        try:
+            for node in nodes:
+                program.lower(node)
+            return program, self._check(program, nodes, [node for node in nodes if self._escapes(node, inside)])
+        except Refused as refused:
+            for node in nodes:
+                self.why[node] = str(refused)
+            return None
+
+    def _check(self, program, nodes, results):
+        """Returns the order of the results' dimensions in memory; refuses what the program would compute otherwise."""
+        shape = ()
+        for node in nodes:
+            shape = _join(shape, _shape(node))
+            if shape is None:
+                raise Refused("its shape is not known to be that of the ops around it")
+        seen = ()
+        for node in program.operands:
+            if node.meta["val"].device != nodes[0].meta["val"].device:
+                raise Refused("an operand is on another device")
+            seen = _join(seen, _shape(node))
+            if seen is None:
+                raise Refused("its operands' shapes are not known to broadcast")
+        if not same_shape(seen, shape):
+            raise Refused("its shape is not its operands'")
+        leader = next((node for node in results if same_shape(_shape(node), shape)), results[0])
+        order = self.order[leader] if len(_shape(leader)) == len(shape) else None
+        for node in results:
+            wanted = (*shape[:-1], 1) if program.values[node].row else shape
+            if program.values[node] in program.operands.values():
+                raise Refused("its result is an operand")
+            if not same_shape(_shape(node), wanted) or order is None:
+                raise Refused("its result has another shape than the ops around it")
+            if not _fits(node.meta["val"], order):
+                raise Refused("its result lies in memory otherwise than those around it")
+        whole = all(same(_shape(x)[-1], shape[-1]) for x in program.reduced)
+        if program.reduced and (order[-1] != len(shape) - 1 or not whole):
+            raise Refused("it reduces other rows than those around it")
+        if len(program.operands) > _MOST_OPERANDS or len(results) > _MOST_RESULTS or len(program.steps) > _MOST_STEPS:
+            raise Refused("its region is too large")
+        return results, order
+
+    def _build(self, nodes):
+        """Makes a kernel of nodes, or of each half of them."""
+        if len(nodes) < 2:
+            self.why.setdefault(nodes[0], "alone, it is as fast")
+            return
+        if (found := self._program(nodes)) is not None:
+            program, (results, order) = found
+            order = order if order != sorted(order) else None
+            try:
+                number = _number(program, [program.values[node] for node in results], order)
+                self.made.append((number, program, nodes, results))
+                return
+            except ValueError as error:
+                self.why |= dict.fromkeys(nodes, str(error))
+        half = len(nodes) // 2
+        self._build(nodes[:half])
+        self._build(nodes[half:])
+
+
+def _stripped(shape):
+    """Returns a shape without the ones that lead it."""
+    first = next((k for k, size in enumerate(shape) if not same(size, 1)), len(shape))
+    return shape[first:]
+
+
+# By number of a program: the types of its results, which of them each row has once, the order of dimensions in memory.
+_PROGRAMS = {}
+
+
+def _number(program, results, order):
+    """Returns the number of a program, the same for the same text. Raises ValueError if it has no kernel."""
+    _ready()
+    number = _native.fusion_program(program.text(results, order))
+    _PROGRAMS[number] = [result.dtype for result in results], [result.row for result in results], order
+    return number
+
+
+@functools.cache
+def _ready():
+    """Defines the op that runs programs."""
+    library = torch.library.Library("pointwise", "FRAGMENT")
+    _register._KEPT.append(library)
+    library.define("fused(int program, Tensor[] operands) -> Tensor[]", tags=_register.TAGS)
+    torch.library.register_fake("pointwise::fused", _fake, lib=library)
+    _native.fusion_implement(_register.torch_path())
+
+
+def _fake(number, operands):
+    """Makes the results of a program without computing them."""
+    types, rows, order = _PROGRAMS[number]
+    shape = torch.broadcast_shapes(*(x.shape for x in operands))
+    order = order or list(range(len(shape)))
+    made = []
+    for dtype, row in zip(types, rows):
+        own = (*shape[:-1], 1) if row else shape
+        dense = operands[0].new_empty([own[dim] for dim in order], dtype=dtype)
+        made.append(dense.permute([order.index(dim) for dim in range(len(shape))]))
+    return made
+
+
+def _spliced(graph, partition):
+    """Returns a graph in which calls of kernels stand for regions."""
+    region_of = {node: entry for entry in partition.made for node in entry[2]}
+
+    def needs(node):
+        return list(region_of[node][1].operands) if node in region_of else node.all_input_nodes
+
+    alive, stack = set(), [node for node in graph.nodes if node.op in ("placeholder", "output") or node.is_impure()]
+    while stack:
+        node = stack.pop()
+        if node not in alive:
+            alive.add(node)
+            stack += needs(node)
+    made, copies, done = Graph(), {}, set()
+
+    def call(number, program, nodes, results):
+        operands = [copies[x] for x in program.operands]
+        fused = made.call_function(torch.ops.pointwise.fused.default, (number, operands))
+        fused.meta["val"] = [x.meta["val"] for x in results]
+        for k, x in enumerate(results):
+            copies[x] = made.call_function(operator.getitem, (fused, k))
+            copies[x].meta = dict(x.meta)
+        done.update(nodes)
+
+    last = {entry[2][-1] for entry in partition.made}
+    for node in graph.nodes:
+        # A kernel comes where its last op was, or before the first that reads it, and what it reads before it.
+        stack = [node] if node in last or node in alive and node not in region_of else []
+        while stack:
+            at = stack[-1]
+            if missing := [x for x in needs(at) if x not in copies]:
+                stack += missing
+                continue
+            stack.pop()
+            if at in region_of and at not in done:
+                call(*region_of[at])
+            elif at not in region_of and at not in copies:
+                copies[at] = made.node_copy(at, copies.__getitem__)
+    return made
+
+
+def _listing(partition, report):
+    """Adds what became of a graph to a report."""
+
+    def text(node):
+        value = node.meta["val"]
+        return f"{NAMES[value.dtype]}[{', '.join(map(str, value.shape))}]"
+
+    for number, program, nodes, results in partition.made:
+        ops = [str(node.target).removeprefix("aten.").removesuffix(".default") for node in nodes]
+        report.kernels.append(Kernel(number, ops, [*map(text, program.operands)], [*map(text, results)]))
+    fused = {node for _, _, nodes, _ in partition.made for node in nodes}
+    for node in partition.nodes:
+        is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OperatorBase)
+        if is_op and node not in fused and not _is_view(node):
+            report.left[str(node.target), partition.why.get(node, "pointwise has no op for it")] += 1
+
+
+def _is_view(node):
+    """Returns True for an op that computes nothing."""
+    if node.target in _RESHAPES or constant(node) is not None:
+        return True
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
+
+
+def _compile(gm, inputs, report=None):
+    """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is."""
+    with unset_fake_temporarily():
+        partition = Partition(gm.graph)
+        graph = _spliced(gm.graph, partition)
+    report = Report() if report is None else report
+    _listing(partition, report)
+    log.info("%s", report)
+    graph.set_codegen(_BoxedCodeGen())
+    forward = GraphModule(gm, graph).forward
+
+    def run(args):
+        return forward(args)
+
+    run._boxed_call = True
+    return run
+
+
+def backend(gm, inputs, *, mode=None, options=None, report=None):
+    """Compiles a graph of dynamo's: the backend `pointwise`."""
+    if mode not in (None, "default") or options:
+        raise ValueError(
+            f"the backend pointwise has no modes and no options, but got {options or mode!r}: "
+            "for CUDA graphs capture the compiled model, with torch.cuda.graph"
+        )
+    compiler = functools.partial(_compile, report=report)
+    compile_all = aot_autograd(
+        fw_compiler=compiler,
+        bw_compiler=compiler,
+        inference_compiler=compiler,
+        decompositions=_table(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    return compile_all(gm, inputs)
+
+
+_table = functools.cache(_decompositions.table)
+
+
+def explain(model, inputs):
+    """Compiles and runs a model once, its gradients too if it has any. Returns a report: print it.
+
+    `inputs`: a tensor, a tuple of arguments, or a dict of named ones. The report names each fused kernel with its ops,
+    operands and results, and each op left to torch with the reason.
+    """
+    report = Report()
+    compiled = torch.compile(model, backend=functools.partial(backend, report=report))
+    if isinstance(inputs, dict):
+        found = compiled(**inputs)
+    else:
+        found = compiled(*inputs) if isinstance(inputs, (tuple, list)) else compiled(inputs)
+    made = [x for x in tree_leaves(found) if isinstance(x, torch.Tensor) and x.requires_grad]
+    given = tree_leaves(inputs) + (list(model.parameters()) if isinstance(model, torch.nn.Module) else [])
+    wanted = [x for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
+    if made and wanted:
+        torch.autograd.grad(made, wanted, [torch.ones_like(x) for x in made], allow_unused=True)
+    return report

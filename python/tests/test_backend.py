@@ -1,0 +1,476 @@
+"""`torch.compile(model, backend="pointwise")`: as near to float64 as eager's results, and what becomes a kernel."""
+
+import copy
+import functools
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_leaves, tree_map
+
+import pointwise
+from pointwise import _compile
+
+DTYPES = (torch.float32, torch.bfloat16)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """Each test compiles anew. transformers asks CUDA for its stream even where there is none."""
+    torch._dynamo.reset()
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+
+def compiled(model, **options):
+    """Returns a compiled model and the report that its graphs are added to."""
+    report = _compile.Report()
+    backend = functools.partial(_compile.backend, report=report)
+    return torch.compile(model, backend=backend, **{"fullgraph": True} | options), report
+
+
+def tensors(found):
+    return [x for x in tree_leaves(found) if isinstance(x, torch.Tensor)]
+
+
+def off(ours, exact):
+    """Returns the distance of tensors from float64's, by norm, relative."""
+    pairs = [(a.double(), b) for a, b in zip(ours, exact, strict=True) if b is not None]
+    return math.sqrt(sum((a - b).norm() ** 2 for a, b in pairs) / max(sum(b.norm() ** 2 for _, b in pairs), 1e-30))
+
+
+def as_near(model, args, slack=1.05, **options):
+    """Checks results and gradients: no farther from float64's than eager's. Returns the report."""
+    run, report = compiled(model, **options)
+    double = [x.detach().double().requires_grad_(x.requires_grad) if x.is_floating_point() else x for x in args]
+    made = []
+    for call, given in ((run, args), (model, args), (model, double)):
+        results = tensors(call(*given))
+        wanted = [x for x in given if x.requires_grad]
+        sources = [y for y in results if y.requires_grad]
+        torch.manual_seed(1)
+        weights = [torch.randn(y.shape, dtype=torch.float64).to(y) for y in sources]
+        grads = torch.autograd.grad(sources, wanted, weights) if sources else []
+        made.append(([y.detach() for y in results], list(grads)))
+    for ours, eager, exact in zip(*made):
+        for a, b in zip(ours, eager, strict=True):
+            assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
+        assert off(ours, exact) <= slack * off(eager, exact) + 2e-7
+    return report
+
+
+def draw(device, dtype, *shapes, grad=True):
+    return [torch.randn(s, device=device, dtype=torch.float64).to(dtype).requires_grad_(grad) for s in shapes]
+
+
+CHAINS = {
+    "swiglu": lambda x, y: F.silu(x) * y,
+    "gelu": lambda x, y: F.gelu(x + y) * 2 - F.gelu(x, approximate="tanh"),
+    "activations": lambda x, y: F.elu(x) + F.leaky_relu(y) + F.softplus(x) * F.hardswish(y) + F.mish(x) + F.selu(y),
+    "functions": lambda x, y: torch.exp(-x.abs()).log1p() + torch.sigmoid(y).sqrt() + torch.tanh(x) * torch.erf(y),
+    "clamped": lambda x, y: x.clamp(-1, 0.5) + F.relu(y) + F.hardtanh(x * 2) + torch.maximum(x, y) + y.clamp(min=0.1),
+    "powers": lambda x, y: x**2 + y**3 + (x.abs() + 1) ** -0.5 + (y.abs() + 0.5) ** 1.7 + 2**x,
+    "chosen": lambda x, y: torch.where(x > y, x, 0.5) + y.masked_fill(x < 0, -2.0) + torch.lerp(x, y, 0.25),
+    "scaled": lambda x, y: torch.add(x, y, alpha=0.3) - torch.rsub(x, y, alpha=2) + torch.addcmul(x, x, y, value=0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, dtype) for name in CHAINS for dtype in DTYPES), ("swiglu", torch.float16), ("functions", torch.float16)],
+    ids=str,
+)
+def test_chains(name, dtype, device):
+    x, y = draw(device, dtype, (5, 24), (5, 24))
+    report = as_near(CHAINS[name], (x, y))
+    # Forward and backward are a kernel each.
+    assert len(report.kernels) == 2 and not [why for op, why in report.left if "sum" not in op], str(report)
+
+
+def test_broadcasts(device):
+    x, row, column, number = draw(device, torch.float32, (2, 3, 16), (16,), (3, 1), (), grad=False)
+
+    def f(x, row, column, number):
+        # Small values become a part of what reads them.
+        scale = (row * row + 1e-3).rsqrt()
+        full = torch.full((16,), 2.0, device=device)
+        return (x * scale + column.unsqueeze(0) * number).expand(2, 3, 16) * row.expand(3, 16) + full
+
+    report = as_near(f, (x, row, column, number))
+    assert len(report.kernels) == 1 and not report.left, str(report)
+    # A value that is read elsewhere, too, stays as small as it is.
+    report = as_near(lambda x, row: (s := row.exp() + 1, x * s + x), (x, row))
+    assert len(report.kernels) == 2, str(report)
+
+
+def test_sizes_make_no_new_program(device):
+    norm = nn.LayerNorm(16).to(device)
+    f, report = compiled(lambda x, y: F.silu(norm(x + y)) * y, dynamic=True)
+    for size in (4, 7, 9):
+        x, y = draw(device, torch.float32, (2, size, 16), (size, 16))
+        torch.testing.assert_close(f(x, y), F.silu(norm(x + y)) * y)
+        f(x, y).sum().backward()
+    assert len(report.kernels) == len(report.programs) == 2, str(report)
+
+
+def rms_norm(x, weight):
+    """Llama's: rounded before the weight."""
+    wide = x.float() if x.dtype != torch.float64 else x
+    return weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+ROWS = {
+    "layer_norm": lambda x, w: F.layer_norm(x, (24,), w, w),
+    "layer_norm plain": lambda x, w: F.layer_norm(x * w, (24,)),
+    "rms_norm": lambda x, w: F.rms_norm(x, (24,), w, 1e-6),
+    "rms_norm of Llama": rms_norm,
+    "softmax": lambda x, w: torch.softmax(x * w, -1),
+    "log_softmax": lambda x, w: torch.log_softmax(x * w, -1),
+    "standardised": lambda x, w: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1) * w,
+    "logsumexp": lambda x, w: x * w - torch.logsumexp(x, -1, keepdim=True),
+    "sum without its dimension": lambda x, w: x * w / (x.abs().sum(-1).unsqueeze(-1) + 1),
+    "largest": lambda x, w: x * w - torch.amax(x, -1, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(name, dtype, device):
+    x, w = draw(device, dtype, (3, 5, 24), (24,))
+    report = as_near(ROWS[name], (x, w))
+    # The gradient of `w`, a sum over the other dimensions, is torch's; so is what the gradient of `amax` counts.
+    assert len(report.kernels) == 2 or len(report.kernels) == 3 and name in ("largest", "layer_norm"), str(report)
+    left = {op for op, _ in report.left}
+    assert left <= {"aten.sum.dim_IntList", "aten._to_copy.default", "aten.add.Tensor"}, str(report)
+
+
+def test_rows_of_permuted_operands(device):
+    (x, w), (y,) = draw(device, torch.float32, (3, 24, 5), (24,)), draw(device, torch.float32, (3, 5, 24))
+    report = as_near(lambda x, y, w: F.layer_norm(x.transpose(1, 2) + y, (24,), w), (x, y, w))
+    assert any("mean.dim" in kernel.ops for kernel in report.kernels), str(report)
+
+
+def test_comparisons_see_what_is_stored(device):
+    """The gradient of a maximum compares a product of 16 bits with the largest: computed anew it is the same."""
+    x, y = draw(device, torch.bfloat16, (64, 40), (64, 40))
+    as_near(lambda x, y: torch.amax(x * y, -1, keepdim=True) * 2 + (x * y).float().amax(-1, keepdim=True), (x, y))
+
+
+class Block(nn.Module):
+    """A block of a language model."""
+
+    def __init__(self, width=32, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ParameterList([torch.ones(width) for _ in range(2)])
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.gate, self.up = (nn.Linear(width, 2 * width, bias=False) for _ in range(2))
+        self.down = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, x, cos, sin):
+        def rotate(t):
+            half = t.shape[-1] // 2
+            return t * cos + torch.cat((-t[..., half:], t[..., :half]), -1) * sin
+
+        batch, length, width = x.shape
+        parts = self.qkv(rms_norm(x, self.norms[0])).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(rotate(parts[0]), rotate(parts[1]), parts[2], is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        h = rms_norm(x, self.norms[1])
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_block(dtype, device):
+    block = Block().to(device, dtype)
+    x, cos, sin = draw(device, dtype, (2, 6, 32), (6, 8), (6, 8), grad=False)
+    run, report = compiled(block)
+    double = copy.deepcopy(block).double()
+    made = []
+    for model, call in ((block, run), (block, block), (double, double)):
+        given = [t.to(next(model.parameters()).dtype) for t in (x, cos, sin)]
+        y = call(*given)
+        made.append(([y.detach()], torch.autograd.grad(y.square().sum(), list(model.parameters()))))
+    for ours, eager, exact in zip(*made):
+        assert off(ours, exact) <= 1.1 * off(eager, exact) + 3e-7
+    joined = [" ".join(kernel.ops) for kernel in report.kernels]
+    # A residual's sum and the norm behind it are one kernel; the gate is one.
+    assert any(re.search(r"add.*mean.*rsqrt.*mul", ops) for ops in joined), joined
+    assert any(re.fullmatch(r"silu mul.Tensor", ops) for ops in joined), joined
+    assert all("mm" not in ops and "attention" not in ops for ops in joined)
+
+
+def test_integers_and_bools(device):
+    n = torch.arange(-12, 12, device=device).reshape(4, 6)
+    small, flags = n.to(torch.int8), n > 3
+
+    def f(n, small, flags):
+        total = (n * 3 + small) & 7 | n.abs()
+        some = (total > 2) & ~flags | (small == n)
+        chosen = torch.where(some, total, small) ** 2
+        return total, some, chosen.to(torch.float32) / n.clamp(min=1), some.logical_xor(flags).to(torch.int32) + 1, n.float() * 0.5
+
+    run, report = compiled(f)
+    for ours, eager in zip(run(n, small, flags), f(n, small, flags)):
+        assert ours.dtype == eager.dtype
+        torch.testing.assert_close(ours, eager, rtol=2e-7, atol=0)
+    assert len(report.kernels) == 1 and not report.left, str(report)
+    # Where an element type has an end, and where torch raises, torch's op runs.
+    run, report = compiled(lambda n: ((n + 1).to(torch.int8) * 2, n // 3 + 1, (n + 0.5).to(torch.int32)))
+    for ours, eager in zip(run(n), ((n + 1).to(torch.int8) * 2, n // 3 + 1, (n + 0.5).to(torch.int32))):
+        assert ours.dtype == eager.dtype and torch.equal(ours, eager)
+    assert any("zero divisor" in why for _, why in report.left), str(report)
+
+
+def test_mutation_and_views(device):
+    def f(x, y):
+        x.mul_(2).add_(y)
+        view = x[1:]
+        y[:, 0] = x[:, 1] * y[:, 1] + 1
+        return view, torch.relu(x) * 3 + y, x.T, (x + y).exp().T[2:]
+
+    run, report = compiled(f)
+    given = draw(device, torch.float32, (4, 6), (4, 6), grad=False)
+    ours, eager = [t.clone() for t in given], [t.clone() for t in given]
+    made, wanted = run(*ours), f(*eager)
+    torch.testing.assert_close((*made, *ours), (*wanted, *eager))
+    assert [t.stride() for t in made] == [t.stride() for t in wanted] and made[0]._base is not None
+    assert report.kernels
+    # One tensor twice, and a leaf that the graph gives back.
+    g, report = compiled(lambda a, b: (a, a * b + a, a.view(-1)))
+    x = given[0]
+    found = g(x, x)
+    torch.testing.assert_close(found[1], x * x + x)
+    assert found[0].data_ptr() == x.data_ptr() == found[2].data_ptr() and len(report.kernels) == 1
+
+
+def test_layouts(device):
+    image = torch.randn(2, 8, 5, 5, device=device).to(memory_format=torch.channels_last).requires_grad_()
+    (scale,) = draw(device, torch.float32, (8, 1, 1))
+    report = as_near(lambda x, s: F.relu(x * s + 1) * 2, (image, scale))
+    assert len(report.kernels) == 2, str(report)
+    # A view behind a kernel finds the strides that eager's result has.
+    x, y = draw(device, torch.float32, (2, 4, 6, 8), (6, 8))
+    as_near(lambda x, y: (x.transpose(1, 2) * y[:, None] + 1).sin().transpose(1, 2).view(2, 4, 48) + 1, (x, y))
+    # Two layouts.
+    as_near(lambda x, y: ((x + 1) * 2, (x.transpose(1, 2) + 1) * y[:, None], (x.transpose(0, 3) - 1).exp()), (x, y))
+
+
+LEFT = {
+    "float64": (lambda x: (x.double() + 1).exp() * 2, "it converts torch.float32 to torch.float64"),
+    "complex": (lambda x: torch.view_as_real(torch.complex(x, x) * 2).sum(-1), "pointwise has no op for it"),
+    "alone": (lambda x: torch.exp(x), "alone, it is as fast"),
+    "other rows": (lambda x: x.sum(0) * 2, "it reduces other dimensions than the last"),
+    "random": (lambda x: F.dropout(x, 0.0) * 2 + 1, None),
+    "no op": (lambda x: torch.lgamma(x.abs() + 1) * 2, "pointwise has no op for it"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_left_to_torch(name, device):
+    f, why = LEFT[name]
+    (x,) = draw(device, torch.float32, (4, 6), grad=False)
+    run, report = compiled(f)
+    torch.testing.assert_close(run(x), f(x))
+    assert why is None or why in {reason for _, reason in report.left}, str(report)
+
+
+def test_random_numbers_are_torchs(device):
+    x = torch.ones(64, device=device)
+
+    def f(x):
+        return F.dropout(x * 2 + 1, 0.3) * 2 + torch.rand_like(x).sin() * 3
+
+    run, report = compiled(f)
+    torch.manual_seed(3)
+    ours = run(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(ours, f(x))
+    assert report.kernels
+
+
+def test_large_graphs_are_cut(device):
+    many = draw(device, torch.float32, *[(4, 8)] * 20, grad=False)
+
+    def f(*xs):
+        total = functools.reduce(lambda a, b: a * b + a, xs)
+        chain = functools.reduce(lambda a, _: (a * 0.9).sin(), range(60), xs[0])
+        return total, chain, *((x + 1).exp() for x in xs)
+
+    run, report = compiled(f)
+    for ours, eager in zip(run(*many), f(*many)):
+        torch.testing.assert_close(ours, eager, rtol=1e-4, atol=1e-5)
+    assert len(report.kernels) > 4
+    assert all(len(k.operands) <= 12 and len(k.results) <= 8 and len(k.ops) <= 64 for k in report.kernels)
+
+
+def test_nothing_to_fuse(device):
+    x, w = draw(device, torch.float32, (4, 8), (8, 8), grad=False)
+    run, report = compiled(lambda x, w: torch.relu(x @ w))
+    torch.testing.assert_close(run(x, w), torch.relu(x @ w))
+    assert not report.kernels and {op for op, _ in report.left} == {"aten.mm.default", "aten.relu.default"}
+
+
+def test_pointwises_own_ops(device):
+    x, y = draw(device, torch.float32, (4, 8), (4, 8))
+    run, report = compiled(lambda x, y: pointwise.mul(pointwise.silu(x), y) + pointwise.add(x, 2, alpha=3))
+    torch.testing.assert_close(run(x, y), F.silu(x) * y + x + 6)
+    assert len(report.kernels) == 1 and not report.left, str(report)
+
+
+def test_the_fake_is_what_the_op_makes(device):
+    (x,) = draw(device, torch.bfloat16, (2, 4, 6), grad=False)
+    _, report = run = compiled(lambda x: ((x.transpose(0, 1) + 1) * 2, x.sum(-1, keepdim=True) * 2 + 1, (x + 2) > 0.5))
+    run[0](x)
+    for kernel in report.kernels:
+        shapes = [re.fullmatch(r"bf16\[(.*)\]", text)[1] for text in kernel.operands]
+        operands = [torch.randn([int(n) for n in s.split(",")], device=device).bfloat16() for s in shapes]
+        tests = ("test_schema", "test_faketensor")
+        torch.library.opcheck(torch.ops.pointwise.fused.default, (kernel.program, operands), test_utils=tests)
+    with pytest.raises(RuntimeError):
+        torch.ops.pointwise.fused(report.kernels[0].program, [])
+
+
+def test_refused_options(device):
+    (x,) = draw(device, torch.float32, (4,), grad=False)
+    for given in ({"mode": "reduce-overhead"}, {"options": {"size": 1}}):
+        with pytest.raises(Exception, match="no modes and no options"):
+            torch.compile(lambda x: x + 1, backend=_compile.backend, **given)(x)
+
+
+def test_explain(device):
+    block = Block().to(device)
+    x, cos, sin = draw(device, torch.float32, (2, 6, 32), (6, 8), (6, 8), grad=False)
+    report = pointwise.explain(block, (x, cos, sin))
+    text = str(report)
+    assert f"{len(report.kernels)} fused kernels" in text and "silu mul.Tensor" in text
+    assert "(f32[2, 6, 64], f32[2, 6, 64]) -> f32[2, 6, 64]" in text
+    assert "aten.mm.default: " in text and "left to torch: pointwise has no op for it" in text
+    # The gradients' graph is there, too.
+    assert any("silu_backward" in kernel.ops for kernel in report.kernels)
+    assert all(p.grad is None for p in block.parameters())
+
+
+# The names of aten's ops that are fused, by torch's names of samples.
+SAMPLED = """
+add sub mul true_divide rsub neg abs exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh floor ceil trunc round
+sign maximum minimum clamp where masked_fill lerp addcmul addcdiv pow eq ne lt le gt ge logical_and logical_or logical_xor
+logical_not bitwise_and bitwise_or bitwise_xor bitwise_not isnan isinf nan_to_num remainder nn.functional.relu
+nn.functional.gelu nn.functional.silu nn.functional.mish nn.functional.elu nn.functional.selu nn.functional.leaky_relu
+nn.functional.softplus nn.functional.hardswish nn.functional.hardsigmoid nn.functional.hardtanh nn.functional.prelu
+nn.functional.logsigmoid nn.functional.glu nn.functional.mse_loss nn.functional.layer_norm softmax log_softmax sum mean amax
+amin var std logsumexp
+""".split()
+NAMES = {"true_divide": "div"}
+
+
+def _more(y):
+    """Returns a second op over a result, so that there is something to fuse."""
+    return y.logical_not() if y.dtype == torch.bool else y + 1
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_samples_of_opinfo(name, device):
+    entry = next(e for e in op_db if e.name == NAMES.get(name, name) and e.variant_test_name in ("", "no_rounding_mode"))
+    # 16 bits and integers in turn. torch's remainder of 16 bits overflows, where the remainder is exact.
+    other = torch.float32 if name == "remainder" else (torch.bfloat16, torch.int32)[SAMPLED.index(name) % 2]
+    for dtype in {torch.float32, other} & entry.supported_dtypes(device):
+        samples = list(entry.sample_inputs(device, dtype))[:40:10]
+        run, _ = compiled(lambda calls: [_more(entry.op(x, *args, **named)) for x, args, named in calls], dynamic=False)
+        calls = [(s.input, s.args, s.kwargs) for s in samples]
+        ours = run(calls)
+        for (x, args, named), y in zip(calls, ours):
+            eager = _more(entry.op(x, *args, **named))
+            assert y.dtype == eager.dtype and y.shape == eager.shape
+            rtol, atol = (0, 0) if not y.is_floating_point() else (3e-2, 2e-2) if dtype == torch.bfloat16 else (1e-5, 1e-5)
+            torch.testing.assert_close(y, eager, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def _small(transformers, name):
+    size = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4)
+    text = dict(vocab_size=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    quiet = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    more = {
+        "LlamaForCausalLM": {**size, **text, "num_key_value_heads": 2},
+        "Qwen3ForCausalLM": {**size, **text, "num_key_value_heads": 2, "head_dim": 8},
+        "GPTNeoXForCausalLM": {**size, **text},
+        "BertForMaskedLM": {**size, **text, **quiet},
+        "ViTForImageClassification": {**size, **quiet, "image_size": 16, "patch_size": 4},
+        "T5ForConditionalGeneration": {
+            **text, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 1, "num_heads": 4, "dropout_rate": 0.0,
+            "decoder_start_token_id": 0,
+        },
+    }  # fmt: skip
+    config = getattr(transformers, re.sub("For.*", "Config", name))(**more[name])
+    return getattr(transformers, name)(config)
+
+
+# The fewest kernels that each model becomes, forward and backward.
+MODELS = {
+    "LlamaForCausalLM": 12,
+    "Qwen3ForCausalLM": 16,
+    "GPTNeoXForCausalLM": 8,
+    "BertForMaskedLM": 8,
+    "ViTForImageClassification": 5,
+    "T5ForConditionalGeneration": 16,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name, device):
+    transformers = pytest.importorskip("transformers")
+    model = _small(transformers, name).to(device, torch.bfloat16)
+    ids = torch.randint(3, 64, (2, 7), device=device)
+    given = {"input_ids": ids, "labels": ids}
+    if name.startswith("ViT"):
+        given = {"pixel_values": torch.randn(2, 3, 16, 16, device=device), "labels": torch.tensor([0, 1], device=device)}
+    # T5 copies its configuration, which breaks the graph.
+    run, report = compiled(model, fullgraph=False)
+    double = copy.deepcopy(model).double()
+    made = []
+    for own, call in ((model, run), (model, model), (double, double)):
+        dtype = next(own.parameters()).dtype
+        results = call(**tree_map(lambda x: x.to(dtype) if x.is_floating_point() else x, given))
+        found = torch.autograd.grad(results.loss, list(own.parameters()), allow_unused=True)
+        made.append(([results.logits.detach()], found))
+    for ours, eager, exact in zip(*made):
+        assert off(ours, exact) <= 1.25 * off(eager, exact)
+    assert len(report.kernels) >= MODELS[name], str(report)
+
+
+_BARE = """
+import sys
+sys.modules["triton"] = None
+import torch
+
+def f(x, w):
+    return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (8,))) + x
+
+x, w = torch.randn(4, 8, device=sys.argv[1]), torch.randn(8, 8, device=sys.argv[1], requires_grad=True)
+assert "pointwise" not in sys.modules and "pointwise" in torch._dynamo.list_backends()
+y = torch.compile(f, backend="pointwise", fullgraph=True)(x, w)
+torch.testing.assert_close(y, f(x, w))
+torch.testing.assert_close(*(torch.autograd.grad(z.sum(), w)[0] for z in (y, f(x, w))))
+assert len(sys.modules["pointwise._compile"]._PROGRAMS) == 2
+"""
+
+
+def test_without_triton_and_compilers(device, tmp_path):
+    """By the entry point, without an import."""
+    point = re.search(r'\[project.entry-points.torch_dynamo_backends\]\n(.*)\n', (ROOT / "pyproject.toml").read_text())[1]
+    info = tmp_path / "pointwise_of_a_test-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pointwise-of-a-test\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[torch_dynamo_backends]\n" + point.replace('"', "") + "\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    bare = {"CC": "/nonexistent", "CXX": "/nonexistent", "PATH": str(tmp_path), "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", _BARE, device], check=True, env=os.environ | bare, cwd=tmp_path)
