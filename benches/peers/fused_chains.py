@@ -14,7 +14,7 @@ DTYPES = ("bf16", "f16", "f32")
 
 
 def chains(torch):
-    """The chains by name: a function, and its operands: `x` is rows by columns, `r` one row, `c` one column."""
+    """The chains by name: a function, and its operands: `x` is rows by columns, `p` that of positive numbers, `r` one row, `c` one column."""
     F = torch.nn.functional
 
     def rms_norm(x, w, eps=1e-6):
@@ -52,7 +52,7 @@ def chains(torch):
         "gated_residual": (lambda x, y, g: x + y * torch.sigmoid(g), "xxr"),
         "column_scale": (lambda x, c, r: x * c + r, "xcr"),
         "lerp_states": (lambda h, n, z: n + z * (h - n), "xxx"),
-        "moments": (moments, "xxxx"),
+        "moments": (moments, "xxxp"),
         "twelve": (twelve, "xrx"),
         "rms_norm": (rms_norm, "xr"),
         "add_rms_norm": (add_rms_norm, "xxr"),
@@ -76,11 +76,13 @@ def main():
     from timing import Timer
     from torch_rows import DTYPES as types
     timer, dtype, rows = Timer(), types[options.dtype], []
-    shapes = {"x": (options.rows, options.columns), "r": (options.columns,), "c": (options.rows, 1)}
+    matrix = (options.rows, options.columns)
+    shapes = {"x": matrix, "p": matrix, "r": (options.columns,), "c": (options.rows, 1)}
     for name, (function, kinds) in chains(torch).items():
         if options.chain and name not in options.chain:
             continue
-        operands = [torch.randn(shapes[kind], device="cuda").to(dtype) for kind in kinds]
+        make = {"p": torch.rand}
+        operands = [make.get(kind, torch.randn)(shapes[kind], device="cuda").to(dtype) for kind in kinds]
         wanted = function(*[it.double() for it in operands])
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         results = sum(math.prod(it.shape) for it in wanted)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What pointwise saves in a layer of six models of Hugging Face: eager, under `override()`, after `patch()`, and both.
+"""What pointwise saves in a layer of six models of Hugging Face: eager, under `override()`, after `patch()`, both; compiled by inductor
+(`inductor`), by pointwise (`compiled`), and by pointwise after `patch()` (`patched`).
 
-    python3 benches/peers/torch_layers.py [--model NAME]... [--tokens N] [--batch N] [--check]
+    python3 benches/peers/torch_layers.py [--model NAME]... [--way WAY]... [--tokens N] [--batch N] [--check]
 
 Needs torch with CUDA, transformers and the package pointwise. One decoder layer of each model, with random weights and
 the width of the model that is named, in bf16:
@@ -50,7 +51,7 @@ OTHERS = re.compile(
     r"|embedding|index|gather|scatter|memcpy|memset|fill|arange|triu|tril|rng|distribution|layer_?norm",
     re.IGNORECASE,
 )
-WAYS = ("eager", "override", "patch", "both")
+WAYS = ("eager", "override", "patch", "both", "inductor", "compiled", "patched")
 
 
 def model_of(name, check, device):
@@ -80,11 +81,15 @@ def model_of(name, check, device):
 def way_of(way, model):
     """Runs a model in one of the ways."""
     with contextlib.ExitStack() as stack:
-        if way in ("patch", "both"):
+        if way in ("patch", "both", "patched"):
             stack.enter_context(pointwise.patch(model))
         if way in ("override", "both"):
             pointwise.override()
             stack.callback(pointwise.override, False)
+        if way in ("inductor", "compiled", "patched"):
+            torch._dynamo.reset()
+            model.base_model.compile(backend="inductor" if way == "inductor" else "pointwise", dynamic=False)
+            stack.callback(setattr, model.base_model, "_compiled_call_impl", None)
         yield
 
 
@@ -169,7 +174,7 @@ def main(options):
         model = model_of(name, options.check, device)
         for case, call in cases(name, model, tokens, device).items():
             base = None
-            for way in WAYS:
+            for way in options.way or WAYS:
                 with way_of(way, model):
                     if options.check:
                         call()
@@ -182,7 +187,7 @@ def main(options):
                 if options.kernels:
                     for kernel, time in sorted(names.items(), key=lambda row: -row[1])[:12]:
                         print(f"    {time:>8.1f}  {kernel[:140]}")
-        for way in WAYS:
+        for way in options.way or WAYS:
             with way_of(way, model), torch.no_grad():
                 call = decode(model, batch, device)
                 if options.check:
@@ -202,6 +207,7 @@ if __name__ == "__main__":
     # Before the packages are imported: --help needs none.
     arguments = script.parser(__doc__)
     arguments.add_argument("--model", action="append", choices=list(MODELS))
+    arguments.add_argument("--way", action="append", choices=WAYS)
     arguments.add_argument("--tokens", type=script.positive, default=2048)
     arguments.add_argument("--batch", type=script.positive, default=16)
     arguments.add_argument("--check", action="store_true", help="run each case once on the CPU, and time nothing")

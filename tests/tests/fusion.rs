@@ -305,7 +305,7 @@ fn layouts(device: &Device) -> Outcome {
 /// Norms and softmax of ops and reductions, against f64.
 fn rows(device: &Device) -> Outcome {
     for dtype in [DType::F32, DType::BF16] {
-        for len in [1, 5, 32, 257, 1024, 4104, 9000] {
+        for len in [1, 5, 32, 257, 512, 1024, 4096, 4104, 9000, 16_384] {
             let x = tensor(device, dtype, &[3, len], 11)?;
             let weight = tensor(device, dtype, &[len], 12)?;
             let lazy = x.lazy();
@@ -351,7 +351,7 @@ fn rows(device: &Device) -> Outcome {
 
 /// Sums of f32 by exact ops have the same bits on every device.
 fn same_bits(devices: &[Device]) -> Outcome {
-    for len in [3, 40, 1000, 1024, 5000] {
+    for len in [3, 40, 1000, 1024, 4096, 5000] {
         let mut results: Vec<Tensor> = Vec::new();
         for device in devices {
             let x = tensor(device, DType::F32, &[4, len], 21)?;

@@ -169,7 +169,8 @@ fn kernels() -> Vec<Kernel> {
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
         fused("fused_elements", runs::fused_elements()),
-        fused("fused_rows_held", runs::fused_rows(&[2056, 2052])),
+        fused("fused_rows_held", runs::fused_rows(&[1928, 2044])),
+        fused("fused_rows_of_four", runs::fused_rows(&[1536])),
         fused("fused_rows_again", runs::fused_rows(&[9000, 5004])),
         fused("fused_rows_of_a_warp", runs::fused_rows(&[64, 20])),
     ]

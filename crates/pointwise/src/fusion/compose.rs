@@ -1,7 +1,7 @@
 //! The PTX of a fused kernel: loads, the bodies of its steps, stores.
 //!
 //! On elements, a thread has one vector along the innermost dimension, or one element. On rows, a warp or a block has a row, and
-//! goes over it once for each round of reductions and once for the results; a row whose vectors are no more than its threads is read
+//! goes over it once for each round of reductions and once for the results; a row of up to four vectors for each thread is read
 //! once. A value is a register for each lane: f32 for floats, 32 bits for integers and bools, 64 bits for i64.
 
 use std::collections::HashMap;
@@ -211,7 +211,7 @@ impl Writer<'_> {
 
     /// A row for each warp or block.
     fn rows(&mut self) {
-        let Shape::Rows { threads, is_held } = self.variant.shape else { return };
+        let Shape::Rows { threads, held } = self.variant.shape else { return };
         let [block, thread, row, along, items, len, warp, lane] =
             ["%block", "%thread", "%row", "%along", "%items", "%len", "%warp", "%lane"]
                 .map(|name| self.declared("b32", name));
@@ -243,7 +243,7 @@ impl Writer<'_> {
         // The length of a row is known before its elements.
         let all = self.program.needed_at_all();
         self.compute(&all, true);
-        if is_held {
+        if held > 0 {
             // Threads without a vector load nothing and give nothing.
             line!(self, "setp.ge.u32 %none, {along}, {len};");
             let addresses = self.along(&rows, &along);
@@ -264,7 +264,7 @@ impl Writer<'_> {
             let given: Vec<usize> = reductions.iter().map(|(_, _, arg)| *arg).collect();
             self.pass(&rows, loaded.is_some(), threads, &given, |writer, _| {
                 for ((_, reduction, arg), total) in reductions.iter().zip(&totals) {
-                    for lane in 0..writer.variant.lanes {
+                    for lane in 0..writer.variant.width() {
                         let value = writer.at(*arg, lane);
                         line!(writer, "{} {total}, {total}, {value};", join(*reduction));
                     }
@@ -289,7 +289,7 @@ impl Writer<'_> {
                 let at = addresses.as_deref().unwrap_or(at);
                 for (k, value) in results.iter().enumerate() {
                     if of_elements.contains(value) && !writer.program.graph.values[*value].is_row {
-                        writer.store(k, *value, &at[k], writer.variant.lanes);
+                        writer.store(k, *value, &at[k], writer.variant.width());
                     }
                 }
             });
@@ -435,10 +435,15 @@ impl Writer<'_> {
         let results = self.program.results.len();
         for k in 0..self.program.graph.operands.len() {
             if needed[k] {
-                let is_vector = self.variant.inner[results + k] == Inner::Dense;
-                let lanes = if is_vector { self.variant.lanes } else { 1 };
-                let words = self.load(self.program.tensor(results + k), &addresses[results + k], lanes);
-                self.loaded[k] = Some((lanes, words));
+                let dtype = self.program.tensor(results + k);
+                let is_one = self.variant.inner[results + k] == Inner::One;
+                let (width, lanes) = if is_one { (1, 1) } else { (self.variant.width(), self.variant.lanes) };
+                let mut words = Vec::new();
+                for first in (0..width).step_by(lanes) {
+                    let offset = self.apart(first) * dtype.size();
+                    words.extend(self.load(dtype, &addresses[results + k], offset, lanes));
+                }
+                self.loaded[k] = Some((width, words));
             }
         }
     }
@@ -447,31 +452,37 @@ impl Writer<'_> {
     /// it takes fewer registers.
     fn unpack_all(&mut self, needed: &[bool]) {
         let results = self.program.results.len();
-        for k in 0..self.program.graph.operands.len() {
-            if needed[k]
-                && let Some((lanes, words)) = self.loaded[k].take()
-            {
+        for (k, is_needed) in needed.iter().enumerate().take(self.program.graph.operands.len()) {
+            if *is_needed && let Some((lanes, words)) = self.loaded[k].take() {
                 let names = self.registers_of(k, lanes);
                 self.unpack(self.program.tensor(results + k), &words, &names);
             }
         }
     }
 
-    /// Loads so many elements; returns their words of 32 bits, of i64 of 64 bits.
-    fn load(&mut self, dtype: DType, address: &str, lanes: usize) -> Vec<String> {
+    /// The elements between a thread's first vector and the one that begins with a lane: other threads' vectors lie between.
+    fn apart(&self, lane: usize) -> usize {
+        match self.variant.shape {
+            Shape::Rows { threads, .. } => lane * threads as usize,
+            Shape::Elements => lane,
+        }
+    }
+
+    /// Loads so many elements, `offset` bytes behind an address; returns their words of 32 bits, of i64 of 64 bits.
+    fn load(&mut self, dtype: DType, address: &str, offset: usize, lanes: usize) -> Vec<String> {
         let size = dtype.size();
         if size == 8 {
             return self.transfers(64, lanes, |writer, at, group| {
-                line!(writer, "ld.global{}.b64 {}, [{address}+{}];", vector(group.len()), list(group), 8 * at);
+                line!(writer, "ld.global{}.b64 {}, [{address}+{}];", vector(group.len()), list(group), offset + 8 * at);
             });
         }
         if size * lanes < 4 {
             let word = self.temporary(32);
-            line!(self, "ld.global.u{} {word}, [{address}];", 8 * size * lanes);
+            line!(self, "ld.global.u{} {word}, [{address}+{offset}];", 8 * size * lanes);
             return vec![word];
         }
         self.transfers(32, size * lanes / 4, |writer, at, group| {
-            line!(writer, "ld.global{}.b32 {}, [{address}+{}];", vector(group.len()), list(group), 4 * at);
+            line!(writer, "ld.global{}.b32 {}, [{address}+{}];", vector(group.len()), list(group), offset + 4 * at);
         })
     }
 
@@ -522,31 +533,31 @@ impl Writer<'_> {
         line!(self, "shr.{kind} {name}, {name}, {};", 32 - bits);
     }
 
-    /// Stores so many lanes of a value.
-    fn store(&mut self, k: usize, value: usize, address: &str, lanes: usize) {
+    /// Stores so many lanes of a value, a vector at a time.
+    fn store(&mut self, k: usize, value: usize, address: &str, width: usize) {
+        let lanes = self.variant.lanes.min(width);
+        for first in (0..width).step_by(lanes) {
+            self.store_vector(k, value, address, first, lanes);
+        }
+    }
+
+    fn store_vector(&mut self, k: usize, value: usize, address: &str, first: usize, lanes: usize) {
         let dtype = self.program.tensor(k);
-        let values: Vec<String> = (0..lanes).map(|lane| self.at(value, lane)).collect();
+        let values: Vec<String> = (first..first + lanes).map(|lane| self.at(value, lane)).collect();
         let size = dtype.size();
-        if size == 8 {
-            for (i, group) in values.chunks(2).enumerate() {
-                line!(self, "st.global{}.b64 [{address}+{}], {};", vector(group.len()), 16 * i, list(group));
+        let offset = self.apart(first) * size;
+        let (bits, words): (usize, Vec<String>) = match size {
+            8 => (64, values),
+            4 => (32, values),
+            _ if lanes == 1 => {
+                let word = self.packed_one(dtype, &values[0]);
+                line!(self, "st.global.b{} [{address}+{offset}], {word};", 8 * size);
+                return;
             }
-            return;
-        }
-        if size == 4 {
-            for (i, group) in values.chunks(4).enumerate() {
-                line!(self, "st.global{}.b32 [{address}+{}], {};", vector(group.len()), 16 * i, list(group));
-            }
-            return;
-        }
-        if lanes == 1 {
-            let word = self.packed_one(dtype, &values[0]);
-            line!(self, "st.global.b{} [{address}], {word};", 8 * size);
-            return;
-        }
-        let words: Vec<String> = values.chunks(4 / size).map(|lanes| self.packed(dtype, lanes)).collect();
-        for (i, group) in words.chunks(4).enumerate() {
-            line!(self, "st.global{}.b32 [{address}+{}], {};", vector(group.len()), 16 * i, list(group));
+            _ => (32, values.chunks(4 / size).map(|lanes| self.packed(dtype, lanes)).collect()),
+        };
+        for (i, group) in words.chunks(128 / bits).enumerate() {
+            line!(self, "st.global{}.b{bits} [{address}+{}], {};", vector(group.len()), offset + 16 * i, list(group));
         }
     }
 
@@ -609,7 +620,7 @@ impl Writer<'_> {
                 Arg::Value(value) => writer.names[*value].len() == 1,
                 Arg::Word(_) => true,
             };
-            if step.args.iter().all(is_one) { 1 } else { writer.variant.lanes }
+            if step.args.iter().all(is_one) { 1 } else { writer.variant.width() }
         };
         let mut counts = Vec::with_capacity(due.len());
         for &at in &due {
@@ -621,7 +632,7 @@ impl Writer<'_> {
             self.written[at] = true;
             counts.push(lanes);
         }
-        for lane in 0..self.variant.lanes {
+        for lane in 0..self.variant.width() {
             for (&at, &lanes) in due.iter().zip(&counts) {
                 if lane < lanes {
                     self.step(&program.graph.steps[at], lane);

@@ -85,8 +85,8 @@ struct Variant {
 enum Shape {
     /// One vector for each thread.
     Elements,
-    /// A row for so many threads. `is_held`: a thread has one vector at most.
-    Rows { threads: u32, is_held: bool },
+    /// A row for so many threads. `held` vectors of a row are a thread's, at most; it is 0 where a row has more than that.
+    Rows { threads: u32, held: usize },
 }
 
 /// How a tensor lies along the innermost dimension.
@@ -105,6 +105,14 @@ impl Variant {
         match self.shape {
             Shape::Elements => 256,
             Shape::Rows { threads, .. } => threads.max(4 * WARP),
+        }
+    }
+
+    /// The lanes of a thread: of all vectors that it has at a time.
+    fn width(&self) -> usize {
+        match self.shape {
+            Shape::Rows { held, .. } => self.lanes * held.max(1),
+            Shape::Elements => self.lanes,
         }
     }
 

@@ -12,10 +12,8 @@ use crate::kernel::{Limit, OperandStrides, Places, Walk, broadcast};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, TensorView, TensorViewMut, overlap};
 
-/// The most threads of a row, of kernels of few tensors and of others: with many, a thread takes more registers.
-const MAX_THREADS: [u32; 2] = [1024, 512];
-/// The most tensors of the former.
-const FEW_TENSORS: usize = 4;
+/// The most threads of a row.
+const MAX_THREADS: u32 = 512;
 
 /// What a call of a fused kernel launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub struct FusedPlan {
     pub lanes: usize,
     /// Threads of a block.
     pub threads: u32,
-    /// True if a row's threads read it once: each has one vector at most.
+    /// True if a row's threads read it once: each has up to four vectors.
     pub is_held: bool,
     /// Launches: two where a vector kernel leaves some elements, one for fewer than 2^31 elements else.
     pub launches: usize,
@@ -159,7 +157,7 @@ fn rows(program: &Program, tensors: &Tensors, shape: &Shape) -> Result<Vec<Launc
     let Ok(vectors) = u32::try_from(len / lanes) else {
         return Err(unsupported(format!("rows of {len} elements in a fused kernel"), "reduce parts of them"));
     };
-    let (threads, is_held) = threads(vectors, program.tensors());
+    let (threads, held) = threads(vectors, lanes, program.tensors());
     let inner = (0..program.tensors())
         .map(|k| match steps[k] {
             0 => Inner::One,
@@ -167,15 +165,27 @@ fn rows(program: &Program, tensors: &Tensors, shape: &Shape) -> Result<Vec<Launc
             _ => Inner::Strided,
         })
         .collect();
-    let variant = Variant { shape: Form::Rows { threads, is_held }, lanes, rank: walk.dims().len() + 1, inner };
+    let variant = Variant { shape: Form::Rows { threads, held }, lanes, rank: walk.dims().len() + 1, inner };
     Ok(vec![Launch { variant, walk, start: [0; MAX_TENSORS], len: vectors, row: (steps, len as u32) }])
 }
 
-/// The threads of a row of so many vectors, and if each has one at most.
-fn threads(vectors: u32, tensors: usize) -> (u32, bool) {
-    let most = MAX_THREADS[usize::from(tensors > FEW_TENSORS)];
-    let threads = vectors.clamp(1, most).next_multiple_of(WARP);
-    (threads, vectors <= threads)
+/// The threads of a row of so many vectors, and how many of them a thread has; 0 if it has them in turn. Several vectors for each
+/// thread are on their way at once: up to four, where threads have as many each and warps are whole.
+fn threads(vectors: u32, lanes: usize, tensors: usize) -> (u32, usize) {
+    let most: &[u32] = match tensors {
+        _ if lanes == 1 => &[1],
+        ..=4 => &[4, 2, 1],
+        5..=8 => &[2, 1],
+        _ => &[1],
+    };
+    for &each in most {
+        let threads = vectors / each;
+        let is_whole = each == 1 || vectors.is_multiple_of(each * WARP);
+        if is_whole && (1..=MAX_THREADS).contains(&threads) {
+            return (threads.next_multiple_of(WARP), each as usize);
+        }
+    }
+    (vectors.clamp(1, MAX_THREADS).next_multiple_of(WARP), usize::from(vectors == 0))
 }
 
 /// The elements of a vector and the threads of a row of `len` elements whose tensors are aligned and dense: the tree of its sums.
@@ -183,7 +193,7 @@ pub(super) fn tree(program: &Program, len: usize) -> (usize, usize) {
     let lanes = lanes(program);
     let lanes = if len.is_multiple_of(lanes) { lanes } else { 1 };
     let vectors = u32::try_from(len / lanes).unwrap_or(u32::MAX - WARP);
-    (lanes, threads(vectors, program.tensors()).0 as usize)
+    (lanes, threads(vectors, lanes, program.tensors()).0 as usize)
 }
 
 impl Launch {
@@ -331,7 +341,7 @@ pub(super) fn describe(program: &Program, operands: &[TensorView<'_>], shape: &S
         rounds: program.rounds,
         lanes: first.variant.lanes,
         threads: first.variant.block(),
-        is_held: matches!(first.variant.shape, Form::Rows { is_held: true, .. }),
+        is_held: matches!(first.variant.shape, Form::Rows { held: 1.., .. }),
         launches: launches.iter().map(Launch::count).sum(),
         steps: program.key.clone(),
     })
