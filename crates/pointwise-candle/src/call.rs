@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::op::BackpropOp;
-use candle_core::{DType as CandleType, Result, Shape as CandleShape, Storage, Tensor};
+use candle_core::{DType as CandleType, Result, Shape as CandleShape, Storage, Tensor, Var};
 use pointwise::{DType, Number, Operand, Shape, Stream, TensorViewMut};
 
 use crate::graph;
@@ -32,6 +32,12 @@ impl Arg {
 impl From<&Tensor> for Arg {
     fn from(tensor: &Tensor) -> Self {
         Arg::Tensor(tensor.clone())
+    }
+}
+
+impl From<&Var> for Arg {
+    fn from(var: &Var) -> Self {
+        var.as_tensor().into()
     }
 }
 
