@@ -1,4 +1,4 @@
-//! The ops that models use most as functions. [`op`](crate::op) runs the rest.
+//! The ops that models use most as functions. [`op`] runs the rest.
 
 use candle_core::{Result, Tensor};
 

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-use candle_core::{CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Layout, MetalStorage, Result, Shape, Storage, Tensor};
+use candle_core::{
+    CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Layout, MetalStorage, Result, Shape, Storage, Tensor,
+};
 use pointwise::DType;
 
 use crate::call::{Call, Made, detached};
@@ -150,7 +152,8 @@ impl Node {
     /// Hands the result over.
     fn take(&self) -> Result<(Storage, Shape)> {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (storage, shape) = made.ok_or_else(|| error(format!("{} runs once for a node of the graph", self.name())))?;
+        let (storage, shape) =
+            made.ok_or_else(|| error(format!("{} runs once for a node of the graph", self.name())))?;
         Ok((storage, Shape::from(shape.dims())))
     }
 

@@ -1,8 +1,6 @@
 //! Ops that write over their first operand, as candle's ops in place.
 
-use candle_core::{
-    CpuStorage, CudaStorage, InplaceOp1, InplaceOp2, InplaceOp3, Layout, MetalStorage, Result, Tensor,
-};
+use candle_core::{CpuStorage, CudaStorage, InplaceOp1, InplaceOp2, InplaceOp3, Layout, MetalStorage, Result, Tensor};
 use pointwise::{DType, Operand, Stream, TensorViewMut};
 
 use crate::call::Arg;
@@ -95,7 +93,6 @@ impl Over<'_> {
     fn on_cuda(&self, _: (&mut CudaStorage, &Layout), _: &[(&CudaStorage, &Layout)]) -> Result<()> {
         Err(error(NO_CUDA))
     }
-
 }
 
 /// Implements an op in place of candle's for its number of other tensors, named in turn.

@@ -137,7 +137,11 @@ pub(crate) fn cpu_view<'a>(storage: &'a CpuStorage, layout: &Layout, read_as: Op
 }
 
 /// Views the elements of a CPU storage to write them.
-pub(crate) fn cpu_view_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout, write_as: Option<DType>) -> Result<View<'a>> {
+pub(crate) fn cpu_view_mut<'a>(
+    storage: &'a mut CpuStorage,
+    layout: &Layout,
+    write_as: Option<DType>,
+) -> Result<View<'a>> {
     let (pointer, len, stored) = elements_mut(storage)?;
     place(pointer, len, seen_as(stored, write_as)?, layout, true)
 }
@@ -194,7 +198,8 @@ fn unknown(storage: &CpuStorage) -> Error {
     }
 }
 
-pub(crate) const NO_METAL: &str = "a tensor is on Metal, which has no kernels here: move it to the CPU or to CUDA (to_device)";
+pub(crate) const NO_METAL: &str =
+    "a tensor is on Metal, which has no kernels here: move it to the CPU or to CUDA (to_device)";
 #[cfg(not(feature = "cuda"))]
 pub(crate) const NO_CUDA: &str = "a tensor is on CUDA: build with the feature `cuda` of pointwise-candle";
 

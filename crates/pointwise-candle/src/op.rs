@@ -42,7 +42,9 @@ pub fn op(name: &str) -> Result<Op> {
         let ops = info::all().chain(info::rows()).filter(|def| !def.info.is_gradient());
         ops.map(|def| (def.info.name, def)).collect()
     });
-    OPS.get(name).map(|def| Op::from(*def)).ok_or_else(|| error(format!("no op is named {name}: see docs/ops.md or `pointwise list`")))
+    OPS.get(name)
+        .map(|def| Op::from(*def))
+        .ok_or_else(|| error(format!("no op is named {name}: see docs/ops.md or `pointwise list`")))
 }
 
 /// A name of an op of the family, the data of any op, or an [`Op`].

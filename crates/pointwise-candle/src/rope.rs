@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use candle_core::{Device, Result, Tensor};
 use pointwise::rope::{
-    Frequencies, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeFrequencies, RopeKernel, RopeLayout,
-    RopePairs, RopePositions, RopePrecision, RotatedLanes,
+    Frequencies, MropeSections, OutOfRange, RopeAngles, RopeConfig, RopeDirection, RopeFrequencies, RopeKernel,
+    RopeLayout, RopePairs, RopePositions, RopePrecision, RotatedLanes,
 };
 use pointwise::{DType, Operand, Shape, Stream, TensorView, TensorViewMut};
 
@@ -186,7 +186,11 @@ struct Rotation {
 
 impl Rotation {
     /// Returns the kernel, with the positions among the operands.
-    fn kernel<'a>(&'a self, positions: Option<&Operand<'a>>, stream: Option<&Stream>) -> pointwise::Result<RopeKernel<'a>> {
+    fn kernel<'a>(
+        &'a self,
+        positions: Option<&Operand<'a>>,
+        stream: Option<&Stream>,
+    ) -> pointwise::Result<RopeKernel<'a>> {
         let rope = &self.rope;
         let ids = || match positions {
             Some(Operand::View(view)) => Ok(*view),
@@ -211,7 +215,8 @@ impl Rotation {
 }
 
 fn missing(what: &str) -> pointwise::Error {
-    pointwise::ErrorKind::Unsupported { what: format!("rope without {what}"), advice: "give a tensor".to_owned() }.into()
+    pointwise::ErrorKind::Unsupported { what: format!("rope without {what}"), advice: "give a tensor".to_owned() }
+        .into()
 }
 
 fn view<'a>(operand: Option<&Operand<'a>>) -> pointwise::Result<TensorView<'a>> {
@@ -252,14 +257,18 @@ impl Call for Rotation {
         let q = view(operands.first())?;
         match results {
             [q_out] => kernel.run_into(q, None, q_out.reborrow(), None),
-            [q_out, k_out] => kernel.run_into(q, Some(view(operands.get(1))?), q_out.reborrow(), Some(k_out.reborrow())),
+            [q_out, k_out] => {
+                kernel.run_into(q, Some(view(operands.get(1))?), q_out.reborrow(), Some(k_out.reborrow()))
+            }
             _ => Err(missing("a result")),
         }
     }
 
     fn gradients(&self, _: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let mut back = Rotation { direction: RopeDirection::Backward, ..self.clone() };
-        for (operand, grad) in back.operands.iter_mut().zip(grads.iter().chain(std::iter::repeat(&None)).take(self.tensors)) {
+        for (operand, grad) in
+            back.operands.iter_mut().zip(grads.iter().chain(std::iter::repeat(&None)).take(self.tensors))
+        {
             // A result that the loss does not depend on has a gradient of 0, which a rotation leaves 0.
             let x = operand.tensor().ok_or_else(|| error("rope of a number; please report this"))?;
             *operand = Arg::Tensor(grad.clone().map_or_else(|| x.zeros_like(), |grad| dense(&grad))?);

@@ -231,7 +231,7 @@ mod own {
     }
 }
 
-pub use own::{Five, Snake};
+pub(crate) use own::{Five, Snake};
 
 #[test]
 fn an_op_of_ones_own_takes_one_line() -> Result<()> {
