@@ -76,7 +76,7 @@ impl Decoder {
     /// Fails as the ops do.
     pub fn forward(&self, words: &Tensor, parts: &dyn Parts, last: bool) -> Result<Tensor> {
         let len = words.dim(1)?;
-        let mask: Vec<u8> = (0..len * len).map(|at| u8::from(at % len <= at / len)).collect();
+        let mask: Vec<u8> = (0..len * len).map(|at| u8::from(at % len > at / len)).collect();
         let mask = Tensor::from_vec(mask, (len, len), words.device())?;
         let mut x = self.embedding.forward(words)?;
         let first = self.layers.first().map(|layer| &layer.norm).unwrap_or(&self.norm);

@@ -25,7 +25,7 @@ pub trait Parts {
     /// Fails as the ops do.
     fn rope(&self, q: &Tensor, k: &Tensor) -> Result<(Tensor, Tensor)>;
 
-    /// The softmax of `scores * scale` where `mask` is not 0.
+    /// The softmax of `scores * scale` where `mask` is 0.
     ///
     /// # Errors
     /// Fails as the ops do.
@@ -91,7 +91,7 @@ impl Parts for Candle {
         let mask = mask.broadcast_as(scores.shape())?;
         let never =
             Tensor::new(f32::NEG_INFINITY, scores.device())?.to_dtype(scores.dtype())?.broadcast_as(scores.shape())?;
-        let scores = mask.where_cond(&(scores * scale)?, &never)?;
+        let scores = mask.where_cond(&never, &(scores * scale)?)?;
         if self.is_fused { nn::softmax_last_dim(&scores) } else { nn::softmax(&scores, D::Minus1) }
     }
 
