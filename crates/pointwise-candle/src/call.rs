@@ -173,6 +173,10 @@ pub(crate) fn allocated(
     run(&mut results, queue.stream()).map_err(error)?;
     drop(results);
     drop(targets);
+    for (storage, shape) in &mut made {
+        // SAFETY: an op that succeeds has written every element of its results.
+        unsafe { Queue::written(storage, shape.numel()) };
+    }
     Ok(made)
 }
 

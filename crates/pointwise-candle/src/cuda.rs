@@ -57,6 +57,11 @@ impl Queue {
         }
         Ok(CudaStorage { slice: for_each_type!(each!()), device: self.candle.clone() })
     }
+
+    /// Allocates one f32 of 0.
+    pub(crate) fn zero(&self) -> Result<CudaStorage> {
+        Ok(CudaStorage { slice: CudaStorageSlice::F32(self.candle.alloc_zeros(1)?), device: self.candle.clone() })
+    }
 }
 
 /// A buffer's address, length and type, and the note of its use.

@@ -13,7 +13,6 @@ use std::thread::{self, ThreadId};
 use candle_core::{
     CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Layout, MetalStorage, Result, Shape, Storage, Tensor,
 };
-use pointwise::DType;
 
 use crate::call::{Call, Made, detached};
 use crate::memory::{NO_METAL, Queue, error};
@@ -62,7 +61,7 @@ fn tensors(call: &dyn Call, which: &[usize]) -> Vec<Tensor> {
 /// Allocates a token's element on the device of a tensor.
 fn blank(beside: &Tensor) -> Result<Made> {
     let one = pointwise::Shape::new(&[1]).map_err(error)?;
-    Ok((Queue::of(beside.device())?.allocate(DType::F32, 1)?, one))
+    Ok((Queue::of(beside.device())?.zero()?, one))
 }
 
 fn apply(node: Node, operands: &[Tensor]) -> Result<Tensor> {

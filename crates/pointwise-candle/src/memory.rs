@@ -1,7 +1,5 @@
 //! candle's storages as pointwise's views, without a copy, and new storages for results.
 
-use std::alloc::{Layout as Block, alloc_zeroed};
-
 use candle_core::{CpuStorage, DType as CandleType, Device as CandleDevice, Error, Layout, Result, Storage};
 use pointwise::interop::Foreign;
 use pointwise::{DType, Device, Shape};
@@ -152,7 +150,7 @@ fn place<'a>(pointer: *const u8, len: usize, dtype: DType, layout: &Layout, writ
     let (shape, strides) = geometry(layout)?;
     let first = pointer.wrapping_add(layout.start_offset() * dtype.size());
     let (cpu, owner) = (Device::cpu(), Owner::Storage(std::marker::PhantomData));
-    // SAFETY: the elements are in bounds and initialised; the storage is borrowed for as long as the caller's lifetime,
+    // SAFETY: the elements are in bounds, and initialised where the view is read: an op reads no result; the storage is borrowed for as long as the caller's lifetime,
     // exclusively where the view writes. Types of one size and any bits stand for each other alone.
     let view = unsafe {
         match writes {
@@ -256,7 +254,7 @@ impl Queue {
         }
     }
 
-    /// Allocates a result. On the CPU its elements are zeros, which the system gives without writing them.
+    /// Allocates a result, whose elements are written before anything reads them: see [`Queue::written`].
     ///
     /// # Errors
     /// Fails for a type that candle does not have, and where there is no memory.
@@ -267,8 +265,7 @@ impl Queue {
                 macro_rules! each {
                     ($($name:ident),*) => {
                         match dtype {
-                            // SAFETY: zeros are a number in each of these types.
-                            $(CandleType::$name => CpuStorage::$name(unsafe { zeros(len) }?),)*
+                            $(CandleType::$name => CpuStorage::$name(room(len)?),)*
                             other => return Err(error(format!("no results of {}", other.as_str()))),
                         }
                     };
@@ -280,33 +277,66 @@ impl Queue {
         }
     }
 
+    /// Allocates one f32 of 0.
+    ///
+    /// # Errors
+    /// Fails where there is no memory.
+    pub(crate) fn zero(&self) -> Result<Storage> {
+        match self {
+            Queue::Host => Ok(Storage::Cpu(CpuStorage::F32(vec![0.0]))),
+            #[cfg(feature = "cuda")]
+            Queue::Stream(queue) => queue.zero().map(Storage::Cuda),
+        }
+    }
+
     /// Views a result that was allocated here to write it.
+    ///
+    /// # Errors
+    /// Fails for more than 8 dimensions.
     pub(crate) fn target<'a>(&'a self, storage: &'a mut Storage, dtype: DType, shape: &Shape) -> Result<View<'a>> {
         let layout = Layout::contiguous(shape.dims());
         match (storage, self) {
-            (Storage::Cpu(storage), Queue::Host) => cpu_view_mut(storage, &layout, Some(dtype)),
+            (Storage::Cpu(storage), Queue::Host) => {
+                macro_rules! each {
+                    ($($name:ident),*) => {
+                        match storage {
+                            $(CpuStorage::$name(v) => (v.as_mut_ptr().cast_const().cast(), v.capacity()),)*
+                            other => return Err(unknown(other)),
+                        }
+                    };
+                }
+                let (pointer, room) = for_each_type!(each!());
+                place(pointer, room, dtype, &layout, true)
+            }
             #[cfg(feature = "cuda")]
             (Storage::Cuda(storage), Queue::Stream(queue)) => cuda::view_mut(storage, &layout, Some(dtype), queue),
             (storage, _) => Err(no_device(storage)),
         }
     }
+
+    /// Counts a result's elements in.
+    ///
+    /// # Safety
+    /// An op has written the first `len` elements of the storage, which [`Queue::allocate`] made for as many.
+    pub(crate) unsafe fn written(storage: &mut Storage, len: usize) {
+        macro_rules! each {
+            ($($name:ident),*) => {
+                match storage {
+                    // SAFETY: the elements are written, says the caller, and there is room for them.
+                    $(Storage::Cpu(CpuStorage::$name(v)) => unsafe { v.set_len(len) },)*
+                    _ => {}
+                }
+            };
+        }
+        for_each_type!(each!());
+    }
 }
 
-/// Returns a vector of elements whose bytes are zeros.
-///
-/// # Safety
-/// Zeros are a valid `T`.
-unsafe fn zeros<T>(len: usize) -> Result<Vec<T>> {
-    let none = || error(format!("no memory for {len} elements"));
-    let block = Block::array::<T>(len).map_err(|_| none())?;
-    if block.size() == 0 {
-        return Ok(Vec::new());
+/// Returns a vector with room for elements.
+fn room<T>(len: usize) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    match elements.try_reserve_exact(len) {
+        Ok(()) => Ok(elements),
+        Err(_) => Err(error(format!("no memory for {len} elements"))),
     }
-    // SAFETY: the size is not 0.
-    let pointer = unsafe { alloc_zeroed(block) };
-    if pointer.is_null() {
-        return Err(none());
-    }
-    // SAFETY: a block of the global allocator, of this length and alignment; zeros are valid, says the caller.
-    Ok(unsafe { Vec::from_raw_parts(pointer.cast(), len, len) })
 }
