@@ -69,7 +69,7 @@ macro_rules! args {
 /// A result that is no tensor yet.
 pub(crate) type Made = (Storage, Shape);
 
-/// What candle's graph keeps of a call, for its gradients.
+/// A call: it runs, and candle's graph keeps it for the gradients.
 pub(crate) trait Call: Send + Sync + 'static {
     /// Names the op.
     fn name(&self) -> &'static str;
@@ -100,7 +100,7 @@ pub(crate) trait Call: Send + Sync + 'static {
     ) -> pointwise::Result<()>;
 
     /// Returns the gradient of each operand, in its shape: `None` for a number and a condition. `results` and `grads` have one
-    /// entry for each result; one that the loss does not depend on is missing.
+    /// entry for each result. Where the loss does not depend on a result, its entry is missing.
     ///
     /// # Errors
     /// Fails for an op without gradients, and as its gradients do.

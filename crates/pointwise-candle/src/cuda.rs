@@ -134,7 +134,7 @@ fn unknown(slice: &CudaStorageSlice) -> candle_core::Error {
     }
 }
 
-/// Views a buffer's elements on its own device, which the call compares with that of the others.
+/// Views a buffer's elements on its own device, which the call compares with the other operands'.
 fn place<'a>(
     (address, len, stored, used): Buffer<'a>,
     at: &CudaDevice,

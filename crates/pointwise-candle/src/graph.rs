@@ -4,7 +4,8 @@
 //! is made, so that a node only hands it over, and only operands that candle tracks count. With one result and at most
 //! three such operands, one node serves the call. Otherwise a chain of *tokens*, tensors of one element, ties the call to
 //! its operands, and each result is a node on the last token. When candle walks back, the results leave their gradients with
-//! the call, the last token computes the gradients of all operands in one pass, and each token hands over those of its own.
+//! the call, the last token computes the gradients of all operands in one pass, and each token hands over the gradients of
+//! its own operands.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,7 +81,7 @@ struct Tape {
     passes: Mutex<HashMap<ThreadId, Pass>>,
 }
 
-/// What a walk back has brought.
+/// A walk back, as far as it has come.
 #[derive(Default)]
 struct Pass {
     results: Vec<Option<Tensor>>,

@@ -10,12 +10,12 @@ use crate::cuda;
 use crate::memory::NO_CUDA;
 use crate::memory::{NO_METAL, View, cpu_view, cpu_view_mut, error};
 
-/// What writes over its first operand.
+/// An op that writes over its first operand.
 pub(crate) trait InPlace {
     /// Names the op.
     fn name(&self) -> &'static str;
 
-    /// Names the type that operand `k` is read as, where that is not its own; operand 0 is the one that is written.
+    /// Names the type that operand `k` is read as, where that is not its own. Operand 0 is written.
     fn read_as(&self, k: usize) -> Option<DType>;
 
     /// Runs the op over `x`.

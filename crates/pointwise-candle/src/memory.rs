@@ -7,7 +7,7 @@ use pointwise::{DType, Device, Shape};
 #[cfg(feature = "cuda")]
 use crate::cuda;
 
-/// What keeps a view's memory in order while the view lives: on a GPU, cudarc's record of the use.
+/// Keeps a view's memory in order while the view lives: on a GPU, cudarc's record of the use.
 pub(crate) enum Owner<'a> {
     /// The lock of candle's storage, which the borrow stands for.
     Storage(std::marker::PhantomData<&'a Storage>),
@@ -110,7 +110,7 @@ pub(crate) fn geometry(layout: &Layout) -> Result<(Shape, Vec<i64>)> {
 }
 
 /// Views a tensor's elements where they lie, with any strides. `read_as` names the type that the op reads, if it is not
-/// that of the memory: see [`seen_as`].
+/// the memory's: see [`seen_as`].
 ///
 /// # Errors
 /// Fails for an element type that pointwise does not have, for more than 8 dimensions, and for Metal.

@@ -279,7 +279,7 @@ impl Call for Rotation {
     }
 }
 
-/// Returns a gradient whose lanes lie one after another, as a rotation reads them: that of a sum is one number for all.
+/// Returns a gradient whose lanes lie one after another, as a rotation reads them. The gradient of a sum is one number for all.
 fn dense(grad: &Tensor) -> Result<Tensor> {
     match grad.stride().last() {
         Some(1) => Ok(grad.clone()),

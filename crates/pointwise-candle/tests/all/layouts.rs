@@ -86,7 +86,7 @@ enum Lies {
     Broadcast,
 }
 
-/// Returns an operand of shape (4, 6), or one that broadcasts to it.
+/// Returns an operand that broadcasts to the shape (4, 6).
 fn operand(info: &OpInfo, k: usize, dtype: DType, lies: Lies) -> Result<Tensor> {
     let (dtype, low, high) = match info.is_bool(k) {
         true => (DType::U8, 0.0, 2.0),

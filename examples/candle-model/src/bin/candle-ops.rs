@@ -1,4 +1,4 @@
-//! Every op on a device: its error against the formula in f64 beside that of candle's function, its gradients, and its time.
+//! Every op on a device: its error and candle's, against the formula in f64; its gradients; its time and candle's.
 //!
 //! `cargo run --release --bin candle-ops [--features cuda -- --cuda] [--times]`
 #![forbid(unsafe_code)]
