@@ -1,6 +1,8 @@
 //! The decoder: embedding, layers of attention and a gated network, a last norm, logits.
 
-use candle_core::{Result, Tensor};
+use std::cell::RefCell;
+
+use candle_core::{Device, Result, Tensor};
 use candle_nn::{Embedding, Linear, Module, VarBuilder, embedding, linear_no_bias};
 
 use crate::parts::Parts;
@@ -33,6 +35,8 @@ pub struct Decoder {
     layers: Vec<Layer>,
     norm: Tensor,
     head: Linear,
+    /// The mask of the last call.
+    mask: RefCell<Option<Tensor>>,
 }
 
 struct Layer {
@@ -67,6 +71,7 @@ impl Decoder {
                 .collect::<Result<_>>()?,
             norm: weight(vb.pp("model.norm"), sizes.hidden)?,
             head: linear_no_bias(sizes.hidden, sizes.vocab, vb.pp("lm_head"))?,
+            mask: RefCell::new(None),
         })
     }
 
@@ -76,8 +81,7 @@ impl Decoder {
     /// Fails as the ops do.
     pub fn forward(&self, words: &Tensor, parts: &dyn Parts, last: bool) -> Result<Tensor> {
         let len = words.dim(1)?;
-        let mask: Vec<u8> = (0..len * len).map(|at| u8::from(at % len > at / len)).collect();
-        let mask = Tensor::from_vec(mask, (len, len), words.device())?;
+        let mask = self.mask(len, words.device())?;
         let mut x = self.embedding.forward(words)?;
         let first = self.layers.first().map(|layer| &layer.norm).unwrap_or(&self.norm);
         let mut normed = parts.norm(&x, first)?;
@@ -89,6 +93,17 @@ impl Decoder {
             normed = normed.narrow(1, len - 1, 1)?.contiguous()?;
         }
         self.head.forward(&normed)
+    }
+
+    /// Returns a mask that is 1 where a position is not to be seen, kept from the last call where that had as many.
+    fn mask(&self, len: usize, device: &Device) -> Result<Tensor> {
+        if let Some(mask) = self.mask.borrow().as_ref().filter(|mask| mask.dims() == [len, len]) {
+            return Ok(mask.clone());
+        }
+        let mask: Vec<u8> = (0..len * len).map(|at| u8::from(at % len > at / len)).collect();
+        let mask = Tensor::from_vec(mask, (len, len), device)?;
+        self.mask.replace(Some(mask.clone()));
+        Ok(mask)
     }
 
     /// Returns the sizes.

@@ -371,8 +371,17 @@ impl<'r> Kernel<'r> {
     /// Returns element type and shape of each result that [`Kernel::run`] would make of these operands, for a caller that
     /// allocates the results. Runs nothing.
     ///
+    /// ```
+    /// use pointwise::{DType, Device, Operand, Tensor, ops};
+    ///
+    /// let x = Tensor::zeros(&Device::cpu(), DType::F16, [2, 3])?;
+    /// let results = ops::Gt::def().kernel(&[]).results(&[Operand::from(&x), Operand::from(0.5)])?;
+    /// assert_eq!((results[0].0, results[0].1.dims()), (DType::Bool, &[2, 3][..]));
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// Fails where [`Kernel::run`] fails before it launches.
+    /// Fails for operands, types and parameters that [`Kernel::run`] refuses.
     pub fn results(&self, operands: &[Operand<'_>]) -> Result<Vec<(DType, Shape)>> {
         sized!(self.results_of(operands))
     }
