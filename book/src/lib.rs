@@ -82,7 +82,9 @@ mod tests {
     #[test]
     fn ignored_snippets_are_lines_of_the_examples() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let examples = sources(&root.join("examples")) + &sources(&root.join("crates/pointwise/examples"));
+        let examples = sources(&root.join("examples"))
+            + &sources(&root.join("crates/pointwise/examples"))
+            + &sources(&root.join("crates/pointwise-candle/examples"));
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();
         let mut missing = Vec::new();
         for page in [
@@ -91,6 +93,7 @@ mod tests {
             "docs/your-own-op.md",
             "docs/fusing.md",
             "docs/rows.md",
+            "docs/candle.md",
             "docs/gradients.md",
             "docs/emulator.md",
         ] {

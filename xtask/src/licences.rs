@@ -24,7 +24,7 @@ const ALLOWED: [&str; 9] = [
 ];
 
 /// The workspaces of the repository: folders of their manifests.
-const WORKSPACES: [&str; 2] = ["", "gpu-kernels"];
+const WORKSPACES: [&str; 3] = ["", "gpu-kernels", "examples/candle-model"];
 
 /// Name of the file with notices.
 pub(crate) const FILE: &str = "THIRD-PARTY-NOTICES";

@@ -368,6 +368,41 @@ impl<'r> Kernel<'r> {
         Ok(ready.shape)
     }
 
+    /// Returns element type and shape of each result that [`Kernel::run`] would make of these operands, for a caller that
+    /// allocates the results. Runs nothing.
+    ///
+    /// ```
+    /// use pointwise::{DType, Device, Operand, Tensor, ops};
+    ///
+    /// let x = Tensor::zeros(&Device::cpu(), DType::F16, [2, 3])?;
+    /// let results = ops::Gt::def().kernel(&[]).results(&[Operand::from(&x), Operand::from(0.5)])?;
+    /// assert_eq!((results[0].0, results[0].1.dims()), (DType::Bool, &[2, 3][..]));
+    /// # Ok::<(), pointwise::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails for operands, types and parameters that [`Kernel::run`] refuses.
+    pub fn results(&self, operands: &[Operand<'_>]) -> Result<Vec<(DType, Shape)>> {
+        sized!(self.results_of(operands))
+    }
+
+    fn results_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Vec<(DType, Shape)>> {
+        let mut ready = CheckedOperands::<N>::new();
+        let promoted = self.promoted::<N>(operands)?;
+        self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
+        let info = &self.def.info;
+        let result = |k| Ok((info.result_type(k, ready.dtype), result_shape(info, k, &ready.shape)?));
+        (0..info.results.len()).map(result).collect()
+    }
+
+    /// Returns views of no memory in the place of operands that a call converts; `None` where it converts none.
+    fn promoted<'a, const N: usize>(&self, operands: &[Operand<'a>]) -> Result<Option<[Operand<'a>; N]>> {
+        self.check_operands(operands)?;
+        let info = &self.def.info;
+        let met = promote::common_type(info, operands, self.params.of(info)?)?;
+        met.map(|dtype| promote::stand_in_all::<N>(info, operands, dtype)).transpose()
+    }
+
     /// What [`Kernel::run_into`] would launch on a CUDA device for these tensors.
     ///
     /// # Errors
@@ -381,12 +416,7 @@ impl<'r> Kernel<'r> {
         operands: &[Operand<'_>],
         results: &[TensorView<'_>],
     ) -> Result<KernelPlan> {
-        self.check_operands(operands)?;
-        let info = &self.def.info;
-        let promoted = match promote::common_type(info, operands, self.params.of(info)?)? {
-            Some(dtype) => Some(promote::stand_in_all::<N>(info, operands, dtype)?),
-            None => None,
-        };
+        let promoted = self.promoted::<N>(operands)?;
         let mut ready = CheckedOperands::<N>::new();
         self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         self.check_count(results.len())?;
