@@ -96,6 +96,16 @@ const EQUIVALENT: &[Equivalent] = &[
         "a row of several warps is a block, and there are no more blocks than rows",
     ),
     equivalent(
+        "fused_rows_of_four::bound_first",
+        "setp.ge.u32 %out, %row, %items;",
+        "a row of several warps is a block, and there are no more blocks than rows",
+    ),
+    equivalent(
+        "fused_rows_of_four::constant_last",
+        "mov.b32 %t, 0f00000000;",
+        "the parts of warps that are not there: instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
         "fused_rows_again::bound_first",
         "setp.ge.u32 %out, %row, %items;",
         "a row of several warps is a block, and there are no more blocks than rows",

@@ -104,7 +104,9 @@ impl Variant {
     fn block(&self) -> u32 {
         match self.shape {
             Shape::Elements => 256,
-            Shape::Rows { threads, .. } => threads.max(4 * WARP),
+            // Four rows, each of a warp.
+            Shape::Rows { threads: WARP, .. } => 4 * WARP,
+            Shape::Rows { threads, .. } => threads,
         }
     }
 
