@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pointwise::{
     DType, Strategy,
     embed::embedded,
+    info::OpInfo,
     kernel::{Class, Entry, OpDef},
 };
 
@@ -15,7 +16,14 @@ fn entries() -> impl Iterator<Item = (&'static OpDef, DType, Class, &'static Ent
     each.map(|(def, dtype, class)| (def, dtype, class, def.entry(dtype, class).expect("a kernel")))
 }
 
-/// Returns the symbols of all ops, with the tables of codes. `where` has symbols by element width; each counts once.
+/// True if an op has a body for elements of a type: one for each compute type, but none for 8-bit floats and random words.
+fn has_body(info: &OpInfo, dtype: DType) -> bool {
+    let is_fp8 = matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
+    let is_other_half = dtype == DType::F16 && info.types.contains(&DType::BF16);
+    !info.is_random && !is_fp8 && !is_other_half
+}
+
+/// Returns the symbols of all ops, with the tables of codes and the bodies. `where` has symbols by element width; each counts once.
 fn symbols() -> Vec<String> {
     let is_width = |dtype| matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     let own = entries().filter(|(def, dtype, ..)| def.info.name != "where" || is_width(*dtype));
@@ -23,10 +31,14 @@ fn symbols() -> Vec<String> {
         *class == Class::Flat && def.info.operands.len() == 1 && Strategy::Table.serves(&def.info, *dtype)
     });
     let tables = tables.map(|(def, dtype, ..)| format!("formula_{}_{dtype}_table", def.info.name));
+    let bodies = entries().filter(|(def, dtype, class, _)| {
+        *class == Class::Flat && has_body(&def.info, *dtype) && (def.info.name != "where" || is_width(*dtype))
+    });
+    let bodies = bodies.map(|(def, dtype, ..)| format!("formula_{}_{dtype}_body", def.info.name));
     let rows = pointwise::info::rows().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
     let rows =
         rows.flat_map(|(def, dtype)| def.entries(dtype).expect("kernels")).map(|entry| entry.symbol().to_owned());
-    own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).chain(rows).collect()
+    own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).chain(bodies).chain(rows).collect()
 }
 
 /// Ops and types that have tables have a place for them, and no others.

@@ -178,7 +178,12 @@ fn an_entry_for_each_type_and_class() {
     // One operand of fp8 has a table of all codes.
     assert!(text.contains("::pointwise::__asm!(\"//entryformula_snake_f8e4m3_table:row="));
     assert!(text.contains(".with_codes(\"formula_snake_f8e4m3_table\","));
-    assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 10);
+    // A body for each compute type but that of fp8.
+    for op in ["snake", "snake_backward"] {
+        assert!(text.contains(&format!("::pointwise::__asm!(\"//entryformula_{op}_f32_body:row=")), "{op}");
+        assert!(text.contains(&format!(".with_body(\"formula_{op}_f32_body\",")), "{op}");
+    }
+    assert_eq!(text.matches("extern\"gpu-kernel\"").count(), 12);
     let random = expansion(
         quote!(f32, exact),
         quote!(

@@ -131,12 +131,6 @@ impl Body {
             };
         }
     }
-
-    /// The opcodes of the words, for the tests.
-    #[cfg(test)]
-    fn lines(&self) -> &[Line] {
-        &self.lines
-    }
 }
 
 /// Returns a text whose registers (`%r1`) and labels (`$L1`) are those of a copy.
@@ -157,12 +151,12 @@ fn renamed(text: &str, copy: usize) -> String {
 mod tests {
     use super::*;
 
-    const TEXT: &str = ".version 7.8\n.target sm_90\n.address_size 64\n\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .u32 f_param_1,\n\t.param .u64 f_param_2\n)\n{\n\t.reg .pred %p<2>;\n\t.reg .b32 \t%r<4>;\n\t.reg .b64 %rd<3>;\n\tgriddepcontrol.wait;\n\tld.param.b64 %rd1, [f_param_0];\n\tcvta.to.global.u64 %rd2, %rd1;\n\tld.param.b32 %r1, [f_param_1];\n\tld.param.b32 %r2, [f_param_2+4];\n\tsetp.lt.f32 %p1, %r1, 0f00000000;\n\t@%p1 bra $L__BB0_2;\n\tadd.rn.f32 %r3, %r1, %r2; // sum\n$L__BB0_2:\n\tst.global.b32 [%rd2], %r3;\n\tst.global.b32 [%rd2+8], 7;\n\tret;\n}\n\0";
+    const TEXT: &str = ".version 7.8\n.target sm_90\n.address_size 64\n\n.visible .entry f(\n\t.param .u64 f_param_0,\n\t.param .u32 f_param_1,\n\t.param .u64 f_param_2\n)\n{\n\t.reg .pred %p<2>;\n\t.reg .b32 \t%r<4>;\n\t.reg .b64 %rd<3>;\n\tgriddepcontrol.wait;\n\tld.param.b64 %rd1, [f_param_0];\n\tcvta.to.global.u64 %rd2, %rd1;\n\tld.param.b32 %r1, [f_param_1];\n\tld.param.b32 %r2, [f_param_2+4];\n\tsetp.lt.f32 %p1, %r1, 0f00000000;\n\t@%p1 bra $L__BB0_2;\n\tadd.rn.f32 %r3, %r1, %r2; // sum\n$L__BB0_2:\n\tst.global.b32 [%rd2], %r3;\n\tst.global.b32 [%rd2+8], 7;\n\tret;\n}\n";
 
     #[test]
     fn a_copy_has_names_of_its_own() {
         let body = Body::parse(TEXT, 1).unwrap();
-        assert_eq!(body.lines().len(), 7);
+        assert_eq!(body.lines.len(), 8);
         let (mut registers, mut code) = (String::new(), String::new());
         let [operands, words, results] = [&["%x"][..], &["w5"], &["%y", "%z"]]
             .map(|names| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
