@@ -616,6 +616,14 @@ fn errors() -> Outcome {
     if !error.contains("steps") {
         return Err(error.into());
     }
+    // So long that its parts could not be dropped by recursion.
+    for _ in 0..1_000_000 {
+        long = -long;
+    }
+    let error = long.eval().err().ok_or("a very long chain: no error")?.to_string();
+    if !error.contains("chain") {
+        return Err(error.into());
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pointwise_core::DType;
 use pointwise_core::rows::Reduction;
 
-use super::graph::{Graph, Value};
+use super::graph::{Graph, MAX_FUSED_STEPS, Value};
 use super::{Fused, FusedPlan};
 use crate::Number;
 use crate::error::{ErrorKind, Result};
@@ -18,7 +18,18 @@ use crate::tensor::{Tensor, TensorView, TensorViewMut};
 /// Each op of pointwise that computes element by element has a method of its name; [`Expr::apply`] takes any other. Errors are those
 /// of [`Expr::eval`].
 #[derive(Clone, Debug)]
-pub struct Expr<'a>(Arc<Node<'a>>);
+pub struct Expr<'a>(Arc<Formula<'a>>);
+
+/// A formula, and the longest chain of formulas in it.
+#[derive(Debug)]
+struct Formula<'a> {
+    node: Node<'a>,
+    depth: usize,
+}
+
+/// The longest chain of formulas. A longer one is an error of `eval`: no kernel has so many steps, and the parts of a chain are dropped by
+/// recursion.
+const MAX_DEPTH: usize = 8 * MAX_FUSED_STEPS;
 
 /// What a formula is of.
 #[derive(Debug)]
@@ -35,6 +46,21 @@ enum Node<'a> {
     Convert(Expr<'a>, DType),
     Stored(Expr<'a>),
     Reduce(Reduction, Expr<'a>),
+    /// What is too long to be kept.
+    TooLong,
+}
+
+impl<'a> Node<'a> {
+    /// The formulas that it is of.
+    fn parts(&self) -> &[Expr<'a>] {
+        match self {
+            Node::Op { operands, .. } => operands,
+            Node::Result(of, _) | Node::Convert(of, _) | Node::Stored(of) | Node::Reduce(_, of) => {
+                std::slice::from_ref(of)
+            }
+            Node::Tensor(_) | Node::Number(_) | Node::TooLong => &[],
+        }
+    }
 }
 
 /// A tensor as a formula.
@@ -45,13 +71,13 @@ pub trait Lazy {
 
 impl Lazy for Tensor {
     fn lazy(&self) -> Expr<'_> {
-        Expr(Arc::new(Node::Tensor(self.view())))
+        Expr::new(Node::Tensor(self.view()))
     }
 }
 
 impl Lazy for TensorView<'_> {
     fn lazy(&self) -> Expr<'_> {
-        Expr(Arc::new(Node::Tensor(*self)))
+        Expr::new(Node::Tensor(*self))
     }
 }
 
@@ -69,13 +95,13 @@ impl<'a> From<&'a Tensor> for Expr<'a> {
 
 impl<'a> From<TensorView<'a>> for Expr<'a> {
     fn from(view: TensorView<'a>) -> Self {
-        Expr(Arc::new(Node::Tensor(view)))
+        Expr::new(Node::Tensor(view))
     }
 }
 
 impl From<Number> for Expr<'_> {
     fn from(number: Number) -> Self {
-        Expr(Arc::new(Node::Number(number)))
+        Expr::new(Node::Number(number))
     }
 }
 
@@ -91,32 +117,38 @@ macro_rules! numbers {
 numbers!(f64 f32 i64 i32 bool);
 
 impl<'a> Expr<'a> {
+    fn new(node: Node<'a>) -> Expr<'a> {
+        let depth = 1 + node.parts().iter().map(|part| part.0.depth).max().unwrap_or(0);
+        let node = if depth > MAX_DEPTH { Node::TooLong } else { node };
+        Expr(Arc::new(Formula { node, depth }))
+    }
+
     /// Returns an op of formulas, with parameters in the order of its data; those that are left out have their defaults. Of an op with
     /// several results it is the first.
     pub fn apply(def: &'static OpDef, operands: impl IntoIterator<Item = Expr<'a>>, params: &[Number]) -> Expr<'a> {
-        Expr(Arc::new(Node::Op { def, operands: operands.into_iter().collect(), params: params.to_vec() }))
+        Expr::new(Node::Op { def, operands: operands.into_iter().collect(), params: params.to_vec() })
     }
 
     /// Returns result `k` of an op with several results.
     #[must_use]
     pub fn result(&self, k: usize) -> Expr<'a> {
-        Expr(Arc::new(Node::Result(self.clone(), k)))
+        Expr::new(Node::Result(self.clone(), k))
     }
 
     /// Returns the values as elements of another type; to a narrower float they are rounded.
     #[must_use]
     pub fn to_dtype(&self, dtype: DType) -> Expr<'a> {
-        Expr(Arc::new(Node::Convert(self.clone(), dtype)))
+        Expr::new(Node::Convert(self.clone(), dtype))
     }
 
     /// Returns the values rounded to their element type, as if they were stored and read again.
     #[must_use]
     pub fn stored(&self) -> Expr<'a> {
-        Expr(Arc::new(Node::Stored(self.clone())))
+        Expr::new(Node::Stored(self.clone()))
     }
 
     fn reduce(&self, reduction: Reduction) -> Expr<'a> {
-        Expr(Arc::new(Node::Reduce(reduction, self.clone())))
+        Expr::new(Node::Reduce(reduction, self.clone()))
     }
 
     /// Returns the sum over the last dimension, which stays with size 1.
@@ -241,13 +273,14 @@ impl<'a> Builder<'a> {
                 continue;
             }
             open.push((expr.clone(), true));
-            match &*expr.0 {
+            match &expr.0.node {
                 Node::Tensor(view) => self.operand(&expr, view)?,
-                Node::Number(_) => {}
-                Node::Op { operands, .. } => open.extend(operands.iter().rev().map(|it| (it.clone(), false))),
-                Node::Result(of, _) | Node::Convert(of, _) | Node::Stored(of) | Node::Reduce(_, of) => {
-                    open.push((of.clone(), false));
+                Node::TooLong => {
+                    let what = format!("a formula that is a chain of more than {MAX_DEPTH}");
+                    let advice = "compute a part of it first".to_owned();
+                    return Err(ErrorKind::Unsupported { what, advice }.into());
                 }
+                node => open.extend(node.parts().iter().rev().map(|it| (it.clone(), false))),
             }
         }
         Ok(())
@@ -274,8 +307,8 @@ impl<'a> Builder<'a> {
     }
 
     fn add(&mut self, expr: &Expr<'a>) -> Result<()> {
-        let values = match &*expr.0 {
-            Node::Tensor(_) => return Ok(()),
+        let values = match &expr.0.node {
+            Node::Tensor(_) | Node::TooLong => return Ok(()),
             Node::Number(number) => vec![self.graph.number(*number)],
             Node::Op { def, operands, params } => {
                 let mut args = Vec::with_capacity(operands.len());

@@ -16,6 +16,9 @@ pub const MAX_FUSED_RESULTS: usize = 8;
 /// The most steps of a fused kernel.
 pub const MAX_FUSED_STEPS: usize = 96;
 
+/// The most numbers and parameters of a fused kernel: a launch passes 4 KiB.
+const MAX_WORDS: usize = 384;
+
 /// A value of a [`Graph`]: an operand, a number, or the result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value(pub(super) usize);
@@ -289,10 +292,12 @@ impl Graph {
     }
 
     fn check_steps(&self) -> Result<()> {
-        if self.steps.len() < MAX_FUSED_STEPS {
-            return Ok(());
-        }
-        Err(unsupported(format!("a fused kernel of more than {MAX_FUSED_STEPS} steps"), "compute a part of it first"))
+        let what = match (self.steps.len(), self.words.len()) {
+            (MAX_FUSED_STEPS.., _) => format!("a fused kernel of more than {MAX_FUSED_STEPS} steps"),
+            (_, MAX_WORDS..) => format!("a fused kernel of more than {MAX_WORDS} numbers and parameters"),
+            _ => return Ok(()),
+        };
+        Err(unsupported(what, "compute a part of it first"))
     }
 
     fn convert(&mut self, value: Value, to: DType) -> Result<Value> {
@@ -309,13 +314,14 @@ impl Graph {
                 Arg::Word(_) => None,
             })
         };
+        // The length of a row is of no values; a step of numbers alone is computed for each element.
+        let has_values = values().next().is_some();
         let known = Known {
             dtype,
             source: Source::Step(at),
-            // The length of a row is of no values, and no scalar.
-            is_scalar: !args.is_empty() && values().all(|it| it.is_scalar),
+            is_scalar: has_values && values().all(|it| it.is_scalar),
             depth: values().map(|it| it.depth).max().unwrap_or(0),
-            is_row: values().all(|it| it.is_row),
+            is_row: matches!(kind, StepKind::Len) || has_values && values().all(|it| it.is_row),
         };
         self.steps.push(Step { kind, args, dtype, first, results });
         types.into_iter().map(|dtype| self.value(Known { dtype, ..known })).collect()
