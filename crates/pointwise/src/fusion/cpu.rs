@@ -3,7 +3,7 @@
 //! A value is a buffer of one block: f32 for floats, elements for integers and bools. A row is gone over once for each round of
 //! reductions and once for the results, and its sums have the tree of a device's kernel.
 
-use pointwise_core::formula::{MAX_TENSORS, MAX_WORDS, ParamWords};
+use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
 use pointwise_core::rows::{Reduction, WARP, rounded};
 use pointwise_core::{DType, Draw};
 
@@ -16,8 +16,8 @@ use crate::kernel::{OperandStrides, Places, Walk};
 use crate::shape::Shape;
 use crate::tensor::{TensorView, TensorViewMut};
 
-/// Elements of a block: a dozen buffers of them stay in a cache of 48 KiB.
-const BLOCK: usize = 512;
+/// Elements of a block: ten buffers of f32 stay in a cache of 48 KiB.
+const BLOCK: usize = 1024;
 
 /// A program with its loops, and the memory of a call: results, then operands.
 struct Call<'a> {
@@ -29,10 +29,25 @@ struct Call<'a> {
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
 unsafe impl Sync for Call<'_> {}
 
-/// The buffers of a thread.
+/// A line of a cache. A vector of 64 bytes that lies across two takes twice as long.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Line(#[allow(dead_code)] [u64; 8]);
+
+/// The buffers of a thread, in one piece of memory.
 struct Buffers {
-    /// One for each value, of 8 bytes an element.
-    values: Vec<Vec<u64>>,
+    /// Keeps the memory. It is written through `first` alone.
+    _memory: Vec<Line>,
+    first: *mut u8,
+    /// Where each value begins, in bytes.
+    places: Vec<usize>,
+}
+
+impl Buffers {
+    /// The first element of a value's buffer.
+    fn at(&self, value: usize) -> *mut u8 {
+        self.first.wrapping_add(self.places[value])
+    }
 }
 
 /// Where the elements of a value are: a buffer, or a tensor.
@@ -88,13 +103,27 @@ fn is_half(dtype: DType) -> bool {
 impl Call<'_> {
     fn buffers(&self) -> Buffers {
         // All that are ever read, so that none is missing, and the other results of their steps, which are written.
+        let graph = &self.program.graph;
         let mut needed = self.program.needed_at_all();
-        for step in &self.program.graph.steps {
+        for step in &graph.steps {
             let results = &mut needed[step.first..step.first + step.results];
             let is_any = results.contains(&true);
             results.fill(is_any);
         }
-        Buffers { values: needed.into_iter().map(|is| if is { vec![0; BLOCK] } else { Vec::new() }).collect() }
+        // Blocks of tensors begin at the same place of a page; a load that follows a store to the same place of another page waits. So no
+        // two buffers begin there.
+        const APART: usize = 5 * size_of::<Line>();
+        let mut end = 4 * APART;
+        let mut places = Vec::with_capacity(needed.len());
+        for (known, is_needed) in graph.values.iter().zip(needed) {
+            places.push(end);
+            if is_needed {
+                end += BLOCK * known.dtype.size().max(size_of::<f32>()) + APART;
+            }
+        }
+        let mut memory = vec![Line([0; 8]); end.div_ceil(size_of::<Line>()) + 1];
+        let first = memory.as_mut_ptr().cast();
+        Buffers { _memory: memory, first, places }
     }
 
     /// Computes all elements.
@@ -160,7 +189,7 @@ impl Call<'_> {
         let all = program.needed_at_all();
         for step in program.graph.steps.iter().filter(|step| matches!(step.kind, StepKind::Len) && all[step.first]) {
             // SAFETY: the buffer has room for one f32.
-            unsafe { buffers.values[step.first].as_mut_ptr().cast::<f32>().write(len as f32) };
+            unsafe { buffers.at(step.first).cast::<f32>().write(len as f32) };
         }
         // SAFETY: values of rows are buffers of one element.
         unsafe { self.compute_of_rows(buffers, place, step, &all, 0) };
@@ -192,7 +221,7 @@ impl Call<'_> {
                 let total = if *reduction == Reduction::Mean { total / len as f32 } else { total };
                 let value = program.graph.steps[*at].first;
                 // SAFETY: the buffer has room for one f32.
-                unsafe { buffers.values[value].as_mut_ptr().cast::<f32>().write(total) };
+                unsafe { buffers.at(value).cast::<f32>().write(total) };
             }
             // SAFETY: values of rows are buffers of one element.
             unsafe { self.compute_of_rows(buffers, place, step, &all, round + 1) };
@@ -247,8 +276,7 @@ impl Call<'_> {
             let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
             return Lies { pointer, step: step[k] as isize };
         }
-        let pointer = buffers.values[value].as_ptr().cast_mut().cast();
-        Lies { pointer, step: isize::from(!known.is_row) }
+        Lies { pointer: buffers.at(value), step: isize::from(!known.is_row) }
     }
 
     /// Computes the needed values of a block, by the steps that `is_due` says.
@@ -271,7 +299,7 @@ impl Call<'_> {
                 let pointer = self.at[k].wrapping_offset(place[k] as isize * 2);
                 let source = Source { pointer, step: step[k] as isize, word: None };
                 // SAFETY: the caller's contract; the buffer has room for a block.
-                unsafe { blocks::widen(*dtype, source, n, buffers.values[value].as_mut_ptr().cast()) };
+                unsafe { blocks::widen(*dtype, source, n, buffers.at(value).cast()) };
             }
         }
         for (at, of) in graph.steps.iter().enumerate() {
@@ -279,28 +307,31 @@ impl Call<'_> {
             if !is_due(of) || !results.clone().any(|value| needed[value]) {
                 continue;
             }
-            let sources: Vec<Source> = of
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    Arg::Word(word) => Source { pointer: std::ptr::null(), step: 0, word: Some(graph.words[*word]) },
+            // Arrays: a block is over too soon for memory to be allocated for each step.
+            let mut sources = [Source { pointer: std::ptr::null(), step: 0, word: None }; MAX_INPUTS];
+            for (source, arg) in sources.iter_mut().zip(&of.args) {
+                match arg {
+                    Arg::Word(word) => source.word = Some(graph.words[*word]),
                     Arg::Value(value) => {
-                        let Lies { pointer, step } = self.lies(buffers, *value, place, step);
-                        Source { pointer, step, word: None }
+                        let lies = self.lies(buffers, *value, place, step);
+                        (source.pointer, source.step) = (lies.pointer, lies.step);
                     }
-                })
-                .collect();
-            let targets: Vec<Target> =
-                results.map(|value| Target { pointer: buffers.values[value].as_mut_ptr().cast(), step: 1 }).collect();
+                }
+            }
+            let mut targets = [Target { pointer: std::ptr::null_mut(), step: 1 }; MAX_OUTPUTS];
+            for (target, value) in targets.iter_mut().zip(results.clone()) {
+                target.pointer = buffers.at(value);
+            }
+            let (sources, targets) = (&sources[..of.args.len()], &targets[..results.len()]);
             match (of.kind, self.loops[at]) {
                 (StepKind::Op { words, .. }, Some(run)) => {
                     let mut params: ParamWords = [0; MAX_WORDS];
                     params.iter_mut().zip(&graph.words[words..]).for_each(|(param, word)| *param = *word);
                     // SAFETY: sources and targets are of the op's types and apart; the caller's contract.
-                    unsafe { run(&sources, &targets, n, &params, &Draw::NONE) };
+                    unsafe { run(sources, targets, n, &params, &Draw::NONE) };
                 }
                 (StepKind::Convert { to }, _) => {
-                    let [source] = &sources[..] else { continue };
+                    let [source] = sources else { continue };
                     // SAFETY: as above.
                     unsafe { convert(of.dtype, to, *source, targets[0].pointer, n) };
                 }
@@ -334,6 +365,10 @@ impl Call<'_> {
             unsafe {
                 if is_half(dtype) {
                     blocks::narrow(dtype, from.cast(), n, target);
+                    continue;
+                }
+                if (from_step, target.step) == (1, 1) {
+                    std::ptr::copy(from, pointer, n * size);
                     continue;
                 }
                 for i in 0..n as isize {
