@@ -205,7 +205,7 @@ fn largest_of(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// What an op itself may be off by. Values of 16 bits are computed by functions that survive one rounding to their type.
+/// Returns the error that an op itself may have. Values of 16 bits are computed by functions that survive one rounding to their type.
 fn own_error(info: &OpInfo, dtype: DType, value: f64) -> f64 {
     if dtype == DType::Bool {
         return 0.0;

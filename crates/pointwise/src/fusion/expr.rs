@@ -31,7 +31,7 @@ struct Formula<'a> {
 /// recursion.
 const MAX_DEPTH: usize = 8 * MAX_FUSED_STEPS;
 
-/// What a formula is of.
+/// The op or the tensor of a formula.
 #[derive(Debug)]
 enum Node<'a> {
     Tensor(TensorView<'a>),
@@ -46,7 +46,7 @@ enum Node<'a> {
     Convert(Expr<'a>, DType),
     Stored(Expr<'a>),
     Reduce(Reduction, Expr<'a>),
-    /// What is too long to be kept.
+    /// A formula that is too long to be kept.
     TooLong,
 }
 

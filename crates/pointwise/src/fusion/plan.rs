@@ -15,7 +15,7 @@ use crate::tensor::{Overlap, TensorView, TensorViewMut, overlap};
 /// The most threads of a row.
 const MAX_THREADS: u32 = 512;
 
-/// What a call of a fused kernel launches.
+/// The launches of a call of a fused kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FusedPlan {
