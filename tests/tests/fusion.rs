@@ -433,7 +433,15 @@ fn in_place(device: &Device) -> Outcome {
             return Err("the result moved".into());
         }
     }
-    Ok(())
+    // A result may be an operand itself: a copy.
+    let mut graph = Graph::new();
+    let a = graph.operand(DType::F32, false)?;
+    let double = add(&mut graph, "add", &[a, a])?;
+    let fused = graph.fuse(&[double, a])?;
+    let (own, wanted) = (tensor(device, DType::F32, &[1001], 53)?, tensor(device, DType::F32, &[1001], 53)?);
+    let results = fused.run(&[own.view()])?;
+    same("a copy of the operand", &results[1], &wanted)?;
+    same("beside its double", &results[0], &ops::add(&wanted, &wanted)?)
 }
 
 /// Tensors without elements; rows without elements have the sum 0.

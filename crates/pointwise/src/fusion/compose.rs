@@ -17,7 +17,7 @@ use super::{Inner, Program, Shape, Variant};
 
 /// The name of the entry.
 pub(super) const SYMBOL: &str = "pointwise_fused";
-/// Bytes of a dimension in the steps that a kernel is given, beside 4 for each tensor: size, multiplier, shift.
+/// Words of a dimension in the steps that a kernel is given, beside one for each tensor: size, multiplier, shift.
 pub(super) const DIMENSION_WORDS: usize = 3;
 
 /// Bodies by where they are needed: op and element type.

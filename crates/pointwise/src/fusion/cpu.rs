@@ -50,9 +50,44 @@ impl Buffers {
     }
 }
 
+/// The values that a row needs, the same for all rows.
+struct Passes {
+    /// All.
+    all: Vec<bool>,
+    rounds: Vec<Round>,
+    /// What the results need that have an element for each of the row's; `None` if there are none.
+    last: Option<Vec<bool>>,
+}
+
+/// A round of reductions.
+struct Round {
+    /// Step, reduction and argument of each.
+    reductions: Vec<(usize, Reduction, usize)>,
+    /// The values that they need.
+    needed: Vec<bool>,
+}
+
+impl Passes {
+    fn new(program: &Program) -> Passes {
+        let rounds = (0..program.rounds).map(|round| {
+            let reductions = program.reductions_of(round);
+            let given: Vec<usize> = reductions.iter().map(|(_, _, arg)| *arg).collect();
+            let needed = program.needed(&given);
+            Round { reductions, needed }
+        });
+        let of_elements = program.results.iter().copied().filter(|it| !program.graph.values[*it].is_row);
+        let of_elements: Vec<usize> = of_elements.collect();
+        Passes {
+            all: program.needed_at_all(),
+            rounds: rounds.collect(),
+            last: (!of_elements.is_empty()).then(|| program.needed(&of_elements)),
+        }
+    }
+}
+
 /// Where the elements of a value are: a buffer, or a tensor.
 #[derive(Clone, Copy)]
-struct Lies {
+struct Elements {
     pointer: *mut u8,
     step: isize,
 }
@@ -169,12 +204,13 @@ impl Call<'_> {
         let walk = Walk::new(&outer, &outer_along);
         let rows = walk.numel() as usize;
         let together = (TASK / len.max(1)).max(1);
+        let passes = Passes::new(self.program);
         tasks(rows.div_ceil(together), |task| {
             let mut buffers = self.buffers();
             for row in task * together..rows.min((task + 1) * together) {
                 let place = walk.place(row as u64);
                 // SAFETY: the caller's contract: places of the walk.
-                unsafe { self.row(&mut buffers, &place, &step, len) };
+                unsafe { self.row(&mut buffers, &passes, &place, &step, len) };
             }
         });
     }
@@ -183,20 +219,23 @@ impl Call<'_> {
     ///
     /// # Safety
     /// The row's elements are valid in every tensor.
-    unsafe fn row(&self, buffers: &mut Buffers, place: &Places<MAX_TENSORS>, step: &Places<MAX_TENSORS>, len: usize) {
-        let program = self.program;
+    unsafe fn row(
+        &self,
+        buffers: &mut Buffers,
+        passes: &Passes,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+        len: usize,
+    ) {
+        let (program, all) = (self.program, &passes.all);
         let (lanes, threads) = plan::tree(program, len);
-        let all = program.needed_at_all();
         for step in program.graph.steps.iter().filter(|step| matches!(step.kind, StepKind::Len) && all[step.first]) {
             // SAFETY: the buffer has room for one f32.
             unsafe { buffers.at(step.first).cast::<f32>().write(len as f32) };
         }
         // SAFETY: values of rows are buffers of one element.
-        unsafe { self.compute_of_rows(buffers, place, step, &all, 0) };
-        for round in 0..program.rounds {
-            let reductions = program.reductions_of(round);
-            let given: Vec<usize> = reductions.iter().map(|(_, _, arg)| *arg).collect();
-            let needed = program.needed(&given);
+        unsafe { self.compute_of_rows(buffers, place, step, all, 0) };
+        for (round, Round { reductions, needed }) in passes.rounds.iter().enumerate() {
             let mut parts: Vec<Vec<f32>> =
                 reductions.iter().map(|(_, reduction, _)| vec![reduction.neutral(); threads]).collect();
             let mut done = 0;
@@ -204,12 +243,12 @@ impl Call<'_> {
                 let block = BLOCK.min(len - done);
                 let at = std::array::from_fn(|k| place[k] + step[k] * done as i64);
                 // SAFETY: the caller's contract.
-                unsafe { self.compute(buffers, &at, step, block, &needed, &|step| self.is_of_elements(step)) };
+                unsafe { self.compute(buffers, &at, step, block, needed, &|step| self.is_of_elements(step)) };
                 for ((_, reduction, arg), parts) in reductions.iter().zip(&mut parts) {
-                    let lies = self.lies(buffers, *arg, &at, step);
+                    let elements = self.elements_of(buffers, *arg, &at, step);
                     for i in 0..block {
                         // SAFETY: the block's values are computed; floats that are no buffer are f32.
-                        let value = unsafe { lies.pointer.cast::<f32>().offset(i as isize * lies.step).read() };
+                        let value = unsafe { elements.pointer.cast::<f32>().offset(i as isize * elements.step).read() };
                         let part = &mut parts[(done + i) / lanes % threads];
                         *part = reduction.join(*part, value);
                     }
@@ -224,19 +263,16 @@ impl Call<'_> {
                 unsafe { buffers.at(value).cast::<f32>().write(total) };
             }
             // SAFETY: values of rows are buffers of one element.
-            unsafe { self.compute_of_rows(buffers, place, step, &all, round + 1) };
+            unsafe { self.compute_of_rows(buffers, place, step, all, round + 1) };
         }
-        let of_elements = program.results.iter().copied().filter(|it| !program.graph.values[*it].is_row);
-        let of_elements: Vec<usize> = of_elements.collect();
-        if !of_elements.is_empty() {
-            let needed = program.needed(&of_elements);
+        if let Some(needed) = &passes.last {
             let mut done = 0;
             while done < len {
                 let block = BLOCK.min(len - done);
                 let at = std::array::from_fn(|k| place[k] + step[k] * done as i64);
                 // SAFETY: the caller's contract.
                 unsafe {
-                    self.compute(buffers, &at, step, block, &needed, &|step| self.is_of_elements(step));
+                    self.compute(buffers, &at, step, block, needed, &|step| self.is_of_elements(step));
                     self.store(buffers, &at, step, block, false);
                 }
                 done += block;
@@ -268,15 +304,21 @@ impl Call<'_> {
     }
 
     /// Where a value's elements are, of a block that begins at a place.
-    fn lies(&self, buffers: &Buffers, value: usize, place: &Places<MAX_TENSORS>, step: &Places<MAX_TENSORS>) -> Lies {
+    fn elements_of(
+        &self,
+        buffers: &Buffers,
+        value: usize,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+    ) -> Elements {
         let known = &self.program.graph.values[value];
         let is_operand = value < self.program.graph.operands.len();
         if is_operand && !is_half(known.dtype) {
             let k = self.program.results.len() + value;
             let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
-            return Lies { pointer, step: step[k] as isize };
+            return Elements { pointer, step: step[k] as isize };
         }
-        Lies { pointer: buffers.at(value), step: isize::from(!known.is_row) }
+        Elements { pointer: buffers.at(value), step: isize::from(!known.is_row) }
     }
 
     /// Computes the needed values of a block, by the steps that `is_due` says.
@@ -313,8 +355,8 @@ impl Call<'_> {
                 match arg {
                     Arg::Word(word) => source.word = Some(graph.words[*word]),
                     Arg::Value(value) => {
-                        let lies = self.lies(buffers, *value, place, step);
-                        (source.pointer, source.step) = (lies.pointer, lies.step);
+                        let elements = self.elements_of(buffers, *value, place, step);
+                        (source.pointer, source.step) = (elements.pointer, elements.step);
                     }
                 }
             }
@@ -360,20 +402,20 @@ impl Call<'_> {
             let (dtype, size) = (known.dtype, known.dtype.size());
             let pointer = self.at[k].wrapping_offset(place[k] as isize * size as isize);
             let target = Target { pointer, step: step[k] as isize };
-            let Lies { pointer: from, step: from_step } = self.lies(buffers, value, place, step);
+            // A result is no operand, and n is 1 where there is one value for each row.
+            let from = buffers.at(value);
             // SAFETY: the caller's contract.
             unsafe {
                 if is_half(dtype) {
                     blocks::narrow(dtype, from.cast(), n, target);
                     continue;
                 }
-                if (from_step, target.step) == (1, 1) {
+                if target.step == 1 {
                     std::ptr::copy(from, pointer, n * size);
                     continue;
                 }
                 for i in 0..n as isize {
-                    let (from, to) =
-                        (from.offset(i * from_step * size as isize), pointer.offset(i * target.step * size as isize));
+                    let (from, to) = (from.offset(i * size as isize), pointer.offset(i * target.step * size as isize));
                     std::ptr::copy(from, to, size);
                 }
             }

@@ -3,18 +3,10 @@
 use pointwise_core::rows::Reduction;
 use pointwise_core::{DType, OpInfo};
 
-use super::graph::{Arg, Graph, Source, Step, StepKind, Value, unsupported};
+use super::graph::{Arg, Given, Graph, Source, Step, StepKind, Value, unsupported};
 use super::{Fused, Program};
 use crate::error::Result;
 use crate::kernel::OpDef;
-
-/// An argument of a step of gradients.
-#[derive(Clone, Copy)]
-enum Given {
-    Value(Value),
-    /// A word of the graph whose gradients these are.
-    Word(u64),
-}
 
 impl Fused {
     /// Returns the kernel of the gradients. Its operands are a gradient of each result that is a float, then the operands; its
@@ -69,7 +61,7 @@ impl<'a> Backward<'a> {
             let results = match step.kind {
                 StepKind::Op { def, words } => {
                     let count = pointwise_core::row::param_words(&def.info);
-                    op(&mut graph, def, &args, &of.words[words..words + count], step.dtype)?
+                    graph.op_of_words(def, &args, &of.words[words..words + count], step.dtype)?
                 }
                 _ => {
                     let [Given::Value(arg)] = args[..] else { continue };
@@ -221,7 +213,7 @@ impl<'a> Backward<'a> {
             });
         }
         let params = self.params(info, &backward.info, words);
-        let results = op(&mut self.graph, backward, &given, &params, step.dtype)?;
+        let results = self.graph.op_of_words(backward, &given, &params, step.dtype)?;
         let of_type = (0..info.operands.len()).filter(|k| !info.is_bool(*k));
         for (k, grad) in of_type.zip(results) {
             if let Arg::Value(value) = step.args[k] {
@@ -246,16 +238,4 @@ impl<'a> Backward<'a> {
         }
         params
     }
-}
-
-/// Adds an op with words that are known.
-fn op(graph: &mut Graph, def: &'static OpDef, args: &[Given], params: &[u64], dtype: DType) -> Result<Vec<Value>> {
-    let args: Vec<Result<Value, u64>> = args
-        .iter()
-        .map(|given| match given {
-            Given::Value(value) => Ok(*value),
-            Given::Word(word) => Err(*word),
-        })
-        .collect();
-    graph.op_of_words(def, &args, params, dtype)
 }

@@ -7,7 +7,7 @@ use super::Fused;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
-use crate::kernel::{OpDef, computed_type, scalar};
+use crate::kernel::{OpDef, computed_type, met, promoted, scalar};
 
 /// The most tensors that a fused kernel reads.
 pub const MAX_FUSED_OPERANDS: usize = 12;
@@ -88,6 +88,13 @@ pub(super) enum Arg {
     Value(usize),
     /// One of the graph's words.
     Word(usize),
+}
+
+/// An argument of a step whose types are known: a value, or a word of the compute type.
+#[derive(Clone, Copy)]
+pub(super) enum Given {
+    Value(Value),
+    Word(u64),
 }
 
 impl Graph {
@@ -234,17 +241,24 @@ impl Graph {
     ///
     /// # Errors
     /// Fails without results or with more than [`MAX_FUSED_RESULTS`], and for a result that is a number.
-    pub fn fuse(self, results: &[Value]) -> Result<Fused> {
+    pub fn fuse(mut self, results: &[Value]) -> Result<Fused> {
         if results.is_empty() || results.len() > MAX_FUSED_RESULTS {
             let what = format!("a fused kernel of {} results", results.len());
             return Err(unsupported(what, "ask for 1 to 8"));
         }
+        let mut own = Vec::with_capacity(results.len());
         for result in results {
-            if matches!(self.known(*result)?.source, Source::Number(_)) {
-                return Err(unsupported("a result that is a number".to_owned(), "make a tensor by Tensor::full"));
-            }
+            let known = self.known(*result)?;
+            own.push(match known.source {
+                Source::Number(_) => {
+                    return Err(unsupported("a result that is a number".to_owned(), "make a tensor by Tensor::full"));
+                }
+                // A copy: another result may be written to the operand's memory.
+                Source::Operand => self.convert(*result, known.dtype)?.0,
+                Source::Step(_) => result.0,
+            });
         }
-        Ok(Fused::new(self, results.iter().map(|result| result.0).collect()))
+        Ok(Fused::new(self, own))
     }
 
     pub(super) fn known(&self, value: Value) -> Result<Known> {
@@ -264,7 +278,7 @@ impl Graph {
     pub(super) fn op_of_words(
         &mut self,
         def: &'static OpDef,
-        args: &[std::result::Result<Value, u64>],
+        args: &[Given],
         params: &[u64],
         dtype: DType,
     ) -> Result<Vec<Value>> {
@@ -274,9 +288,9 @@ impl Graph {
         let mut own = Vec::with_capacity(args.len());
         for (k, arg) in args.iter().enumerate() {
             own.push(match arg {
-                Ok(value) if def.info.is_bool(k) => Arg::Value(value.0),
-                Ok(value) => Arg::Value(self.to_dtype(*value, dtype)?.0),
-                Err(word) => {
+                Given::Value(value) if def.info.is_bool(k) => Arg::Value(value.0),
+                Given::Value(value) => Arg::Value(self.to_dtype(*value, dtype)?.0),
+                Given::Word(word) => {
                     self.words.push(*word);
                     Arg::Word(self.words.len() - 1)
                 }
@@ -329,37 +343,21 @@ impl Graph {
 
     /// The type in which an op computes: as `torch.result_type`.
     fn common_type(&self, info: &OpInfo, args: &[Value]) -> Result<DType> {
-        let promote = |a: Option<DType>, b: DType| -> Result<Option<DType>> {
-            match a {
-                None => Ok(Some(b)),
-                Some(a) => match a.promote_types(b) {
-                    None => Err(ErrorKind::Promotion { op: info.name.to_owned(), a, b }.into()),
-                    both => Ok(both),
-                },
-            }
-        };
         let (mut tensors, mut scalars, mut numbers) = (None, None, None);
         for (_, arg) in args.iter().enumerate().filter(|(k, _)| !info.is_bool(*k)) {
             let known = self.known(*arg)?;
             match known.source {
                 Source::Number(Number::Default) => {}
-                Source::Number(_) => numbers = promote(numbers, known.dtype)?,
-                _ if known.is_scalar => scalars = promote(scalars, known.dtype)?,
-                _ => tensors = promote(tensors, known.dtype)?,
+                Source::Number(_) => numbers = promoted(info.name, numbers, Some(known.dtype))?,
+                _ if known.is_scalar => scalars = promoted(info.name, scalars, Some(known.dtype))?,
+                _ => tensors = promoted(info.name, tensors, Some(known.dtype))?,
             }
         }
         if tensors.or(scalars).is_none() {
             let what = format!("{} of numbers alone in a fused kernel", info.name);
             return Err(unsupported(what, "give at least one value that is no number"));
         }
-        // What is of the same category as a higher one, or of a lower one, has no say.
-        let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
-            (Some(high), _) if high.is_float() => Ok(higher),
-            (Some(high), Some(low)) if high != DType::Bool && !low.is_float() => Ok(higher),
-            (_, Some(low)) => promote(higher, low),
-            (_, None) => Ok(higher),
-        };
-        let found = combine(tensors, combine(scalars, numbers)?)?.unwrap_or(DType::F32);
+        let found = met(info.name, tensors, scalars, numbers)?.unwrap_or(DType::F32);
         computed_type(info, found)
     }
 }

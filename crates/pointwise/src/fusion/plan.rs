@@ -5,6 +5,7 @@ use std::fmt;
 use pointwise_core::formula::MAX_TENSORS;
 use pointwise_core::rows::WARP;
 
+use super::compose::DIMENSION_WORDS;
 use super::graph::unsupported;
 use super::{Inner, Program, Shape as Form, Variant};
 use crate::error::{ErrorKind, Result};
@@ -59,8 +60,8 @@ pub(super) struct Launch {
     pub(super) start: Places<MAX_TENSORS>,
     /// Vectors of a row.
     pub(super) len: u32,
-    /// Steps along a row, and its elements.
-    pub(super) row: (Places<MAX_TENSORS>, u32),
+    /// Steps along a row.
+    pub(super) row: Places<MAX_TENSORS>,
 }
 
 /// The tensors of a call: results, then operands.
@@ -105,7 +106,7 @@ fn elements(program: &Program, tensors: &Tensors, shape: &Shape) -> Vec<Launch> 
     let walk = Walk::new(shape, &tensors.along);
     let lanes = lanes(program);
     let aligned = |k: usize, step: i64| is_aligned(program, tensors, lanes, k, step);
-    let none = ([0; MAX_TENSORS], 0);
+    let none = [0; MAX_TENSORS];
     let single = |walk: Walk<MAX_TENSORS>, start| {
         let inner = vec![Inner::Dense; program.tensors()];
         let variant = Variant { shape: Form::Elements, lanes: 1, rank: walk.dims().len(), inner };
@@ -166,7 +167,7 @@ fn rows(program: &Program, tensors: &Tensors, shape: &Shape) -> Result<Vec<Launc
         })
         .collect();
     let variant = Variant { shape: Form::Rows { threads, held }, lanes, rank: walk.dims().len() + 1, inner };
-    Ok(vec![Launch { variant, walk, start: [0; MAX_TENSORS], len: vectors, row: (steps, len as u32) }])
+    Ok(vec![Launch { variant, walk, start: [0; MAX_TENSORS], len: vectors, row: steps }])
 }
 
 /// The threads of a row of so many vectors, and how many of them a thread has; 0 if it has them in turn. Several vectors for each
@@ -207,7 +208,7 @@ impl Launch {
         self.walk.parts(Limit::STEPS, self.start, &mut |part, start| {
             // A part may have fewer dimensions than the whole: the kernel walks dimensions of size 1 for the others.
             let missing = self.variant.outer() - part.dims().len();
-            let mut words: Vec<u32> = Vec::with_capacity(self.variant.rank.max(1) * (3 + tensors));
+            let mut words: Vec<u32> = Vec::with_capacity(self.variant.rank.max(1) * (DIMENSION_WORDS + tensors));
             let mut dim = |size: usize, steps: &Places<MAX_TENSORS>| {
                 words.extend(divisor(size));
                 words.extend(steps[..tensors].iter().map(|&step| step as u32));
@@ -215,9 +216,9 @@ impl Launch {
             (0..missing).for_each(|_| dim(1, &[0; MAX_TENSORS]));
             part.dims().for_each(|(size, steps)| dim(size, steps));
             if program.is_of_rows() {
-                dim(1, &self.row.0);
+                dim(1, &self.row);
             }
-            words.resize(self.variant.rank.max(1) * (3 + tensors), 0);
+            words.resize(self.variant.rank.max(1) * (DIMENSION_WORDS + tensors), 0);
             run(&start, part.numel() as u32, &words)
         })
     }
@@ -229,7 +230,7 @@ impl Launch {
 
 /// The words that divide by a size: size, multiplier, shift.
 fn divisor(size: usize) -> [u32; 3] {
-    // By 1: n * (2^32 - 1) >> 32 is n - 1. The outermost dimension is never divided by, and no other has size 1.
+    // Dimensions of size 1 stand outside of all others, where the index that is left is 0: any quotient of it is right.
     if size < 2 { [1, 0, 0] } else { pointwise_core::launch::Divisor::new(size as u32).words() }
 }
 

@@ -43,8 +43,8 @@ pub use formula::{
 pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
-pub(crate) use promote::computed_type;
 pub use promote::result_type;
+pub(crate) use promote::{computed_type, met, promoted};
 pub use random::DropoutKernel;
 #[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 pub(crate) use random::RandomDef;

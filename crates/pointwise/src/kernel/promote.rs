@@ -31,34 +31,52 @@ pub fn result_type(operands: &[Operand<'_>]) -> Result<DType> {
 }
 
 fn common<'a, 'v: 'a>(op: &str, operands: impl IntoIterator<Item = &'a Operand<'v>>) -> Result<DType> {
-    let promote = |a: Option<DType>, b: Option<DType>| -> Result<Option<DType>> {
-        match (a, b) {
-            (Some(a), Some(b)) => match a.promote_types(b) {
-                None => Err(ErrorKind::Promotion { op: op.to_owned(), a, b }.into()),
-                both => Ok(both),
-            },
-            (a, b) => Ok(a.or(b)),
-        }
-    };
     let (mut tensors, mut scalars, mut numbers) = (None, None, None);
     for operand in operands {
         match operand {
-            Operand::View(view) if view.shape().rank() > 0 => tensors = promote(tensors, Some(view.dtype()))?,
-            Operand::View(view) => scalars = promote(scalars, Some(view.dtype()))?,
-            Operand::Number(number) => numbers = promote(numbers, category(*number))?,
+            Operand::View(view) if view.shape().rank() > 0 => tensors = promoted(op, tensors, Some(view.dtype()))?,
+            Operand::View(view) => scalars = promoted(op, scalars, Some(view.dtype()))?,
+            Operand::Number(number) => numbers = promoted(op, numbers, category(*number))?,
         }
     }
-    // What is of the same category as a higher one, or of a lower one, has no say.
-    let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
-        (Some(high), _) if high.is_float() => Ok(higher),
-        (Some(high), Some(low)) if high != DType::Bool && !low.is_float() => Ok(higher),
-        _ => promote(higher, lower),
-    };
-    let found = combine(tensors, combine(scalars, numbers)?)?;
+    let found = met(op, tensors, scalars, numbers)?;
     Ok(found.ok_or_else(|| ErrorKind::Unsupported {
         what: format!("{op} of nothing"),
         advice: "give at least one tensor or number".to_owned(),
     })?)
+}
+
+/// Two types together; one that is not there counts for nothing.
+///
+/// # Errors
+/// Types that have no common one.
+pub(crate) fn promoted(op: &str, a: Option<DType>, b: Option<DType>) -> Result<Option<DType>> {
+    match (a, b) {
+        (Some(a), Some(b)) => match a.promote_types(b) {
+            None => Err(ErrorKind::Promotion { op: op.to_owned(), a, b }.into()),
+            both => Ok(both),
+        },
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
+/// The type in which tensors with dimensions, tensors without, and numbers meet. A lower one of these counts only if it is of a
+/// higher category.
+///
+/// # Errors
+/// Types that have no common one.
+pub(crate) fn met(
+    op: &str,
+    tensors: Option<DType>,
+    scalars: Option<DType>,
+    numbers: Option<DType>,
+) -> Result<Option<DType>> {
+    let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        (Some(high), _) if high.is_float() => Ok(higher),
+        (Some(high), Some(low)) if high != DType::Bool && !low.is_float() => Ok(higher),
+        _ => promoted(op, higher, lower),
+    };
+    combine(tensors, combine(scalars, numbers)?)
 }
 
 /// The type that a number counts as.
