@@ -117,7 +117,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
     let types = info.types.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ");
     let converted = if info.properties.int_to_float { "; integers and bool are converted to f32" } else { "" };
     writeln!(page, "| element types | {types}{converted} |")?;
-    writeln!(page, "| result | {} |", if info.bool_results == 0 { "of the operands' type" } else { "bool" })?;
+    writeln!(page, "| result | {} |", if info.bool_results() == 0 { "of the operands' type" } else { "bool" })?;
     let bound = match info.accuracy {
         Accuracy::Exact => "correctly rounded in f32, and once more to narrower types".to_owned(),
         accuracy => format!("at most {} ULP in f32", accuracy.bound(DType::F32)),

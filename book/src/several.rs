@@ -30,7 +30,8 @@ const CHOSEN: &[(&str, usize, &[&[f64]])] = &[
 pub(crate) fn figures(folder: &Path, info: &OpInfo, errors: &Errors<'_>) -> Result<Vec<String>> {
     let name = info.name;
     // Two values, or choices between operands, are no curve.
-    let is_curve = info.bool_results == 0 && info.result_type(0, DType::F32) == DType::F32 && info.bool_operands == 0;
+    let is_curve =
+        info.bool_results() == 0 && info.result_type(0, DType::F32) == DType::F32 && info.bool_operands() == 0;
     let def = op(name).filter(|def| is_curve && def.info.supports(DType::F32));
     let Some(def) = def else { return Ok(Vec::new()) };
     let (over, fixed) = choice(name);

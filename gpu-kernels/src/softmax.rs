@@ -36,3 +36,36 @@ pub fn logsumexp<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
     let m = if largest.is_infinite() { T::ZERO } else { largest };
     PerRow(row.sum((x - m).exp_negative()).ln() + m)
 }
+
+/// [`softmax()`] of `scale x + bias`: `bias` is a mask of zeros and minus infinities, or a position bias, and broadcasts. A row of
+/// minus infinities alone gives NaN. Source: the attention of `torch.nn.functional.scaled_dot_product_attention` with
+/// `attn_mask`.
+#[op(f32, f16, bf16, ulp = 64, grad_ulp = 64)]
+pub fn biased_softmax<T: Real>(x: T, bias: T, row: Row<T>, #[param(default = 1.0)] scale: T) -> T {
+    let x = scale.mul_add(x, bias);
+    let e = (x - row.max(x).detach()).exp_negative();
+    e * (T::ONE / row.sum(e))
+}
+
+/// The cross entropy of each row of logits and its label, a class from 0 on: `logsumexp(x) - x[label]`. With a smoothing `s` the
+/// target is `1 - s` of the label and `s` of all classes alike. The loss and the gradient are 0 where the label is
+/// `ignore_index`; a label that names no class gives NaN. A row has up to 2^24 classes. Source:
+/// `torch.nn.functional.cross_entropy` with `reduction="none"`.
+#[op(f32, f16, bf16, ulp = 64, grad_ulp = 64, results(loss))]
+pub fn cross_entropy<T: Real>(
+    x: T,
+    #[stored(i64)] labels: PerRow<T>,
+    row: Row<T>,
+    #[param(default = -100)] ignore_index: i64,
+    #[param(default = 0.0, probability)] label_smoothing: T,
+) -> PerRow<T> {
+    let label = labels.0;
+    let smooth = label_smoothing / row.len();
+    let weight = if row.index() == label { T::ONE - label_smoothing + smooth } else { smooth };
+    let largest = row.max(x).detach();
+    // A class of minus infinity and of no weight has no part, where the product is NaN.
+    let own = row.sum(if weight == T::ZERO { T::ZERO } else { weight * x });
+    let total = row.sum((x - largest).exp_negative());
+    let loss = if label >= T::ZERO && label < row.len() { total.ln() + largest - own } else { T::constant(f64::NAN) };
+    PerRow(if label == T::whole(ignore_index) { T::ZERO } else { loss })
+}

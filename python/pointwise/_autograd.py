@@ -11,6 +11,8 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function, forward_ad
 from torch.autograd.function import _SingleLevelFunction as SingleLevelFunction
 
+from . import _fake
+
 functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
 _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
@@ -94,7 +96,7 @@ class Gradient:
         self.op, self.call = op, call
         names = [operand.name for operand in op.operands]
         self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
-        self.grads = grads = [k for k, result in enumerate(op.results) if not result.is_bool and not result.dtype]
+        self.grads = grads = [k for k, result in enumerate(op.results) if result.has_gradient]
         self.of_rows = op.form == "rows"
         # Where each operand of the backward op comes from: a gradient, or an argument.
         self.sources = []
@@ -108,7 +110,7 @@ class Gradient:
         if self.plain:
             self.sources = []
         # The argument whose gradient each result of the backward op is.
-        floats = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
+        floats = [k for k, operand in enumerate(op.operands) if operand.has_gradient]
         self.targets = [
             names.index(result.name.removeprefix("grad_")) if result.name.removeprefix("grad_") in names else floats[0]
             for result in backward.results
@@ -157,6 +159,12 @@ class Gradient:
             args[at] = tensor
         return args
 
+    def _type(self, args, grads):
+        """The element type of the call, by an operand or by the gradient of a result that has it."""
+        kept = [a for a, o in zip(args, self.op.operands) if isinstance(a, Tensor) and o.dtype is None]
+        known = [g for g, r in zip(grads, self.op.results) if g is not None and r.dtype is None]
+        return (kept or known or [g for g in grads if g is not None])[0].dtype
+
     def _shape_of_rows(self, ctx, args):
         """The shape that the operands broadcast to."""
         shapes = ctx.shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
@@ -191,15 +199,15 @@ class Gradient:
         if self.single:
             return self.call(some, ctx.saved_tensors[0])
         args = self._arguments(ctx, ctx.saved_tensors)
+        shape = self._shape_of_rows(ctx, args) if self.of_rows else some.shape
+        grads = list(grads)
+        for k in self.grads:
+            if grads[k] is None:
+                result = self.op.results[k]
+                sizes = shape[:-1] if result.is_row else shape
+                grads[k] = some.new_zeros(sizes, dtype=_fake.fixed_type(result) or self._type(args, grads))
         if self.of_rows:
-            shape = self._shape_of_rows(ctx, args)
-            grads = list(grads)
-            for k in self.grads:
-                if grads[k] is None:
-                    grads[k] = some.new_zeros(shape[:-1] if self.op.results[k].is_row else shape)
             args = self._whole_rows(args, shape)
-        else:
-            grads = [torch.zeros_like(some) if g is None else g for g in grads]
         out = [None] * len(args)
         for at, grad in zip(self.targets, self._results(args, grads)):
             if not ctx.needs_input_grad[at]:

@@ -87,8 +87,7 @@ class Calls:
         self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         self.outs = {k.numbers: _overload(inner, k) for k in op.kernels if k.out}
         self.autocast = _signatures.AUTOCAST.get(op.name) if family else None
-        self.values = [k for k, operand in enumerate(op.operands) if not operand.is_bool]
-        self.is_bool = op.results[0].is_bool
+        self.values = [k for k, operand in enumerate(op.operands) if operand.dtype is None]
         # The element type of the result, if it is not the call's.
         self.fixed = _fake.fixed_type(op.results[0])
         self.plans = {}
@@ -103,7 +102,7 @@ class Calls:
         backward = calls.get(op.backward)
         if backward is not None and not op.name.endswith("_backward"):
             gradient = _autograd.Gradient(op, backward.op, backward.call)
-            bools = [k for k, result in enumerate(op.results) if result.is_bool or result.dtype]
+            bools = [k for k, result in enumerate(op.results) if not result.has_gradient]
             run = self.run if len(self.kernels) > 1 else self.kernel
             self.apply = _autograd.function(op.name, run, gradient, bools)
             self.has_gradient, self.saved = True, gradient.saved
@@ -201,8 +200,10 @@ class Calls:
         for k, (x, operand) in enumerate(zip(operands, self.op.operands)):
             name = self.arguments[k].name
             if isinstance(x, Tensor):
-                if operand.is_bool and x.dtype != torch.bool:
-                    raise RuntimeError(f"{self.name} expected {name} to be a boolean tensor, but got {x.dtype}")
+                fixed = _fake.fixed_type(operand)
+                if fixed and x.dtype != fixed:
+                    kind = "a boolean tensor" if operand.is_bool else f"a tensor of {operand.dtype}"
+                    raise RuntimeError(f"{self.name} expected {name} to be {kind}, but got {x.dtype}")
                 continue
             if not (operand.takes_number and is_number(x)):
                 kind = "Tensor or Number" if operand.takes_number else "Tensor"
@@ -217,6 +218,8 @@ class Calls:
             kinds = [x.dtype is torch.bool if isinstance(x, Tensor) else isinstance(x, bool) for x in values]
             if any(kinds):
                 raise RuntimeError(f"{self.name} takes no bool: convert it, or use logical_not() or logical_xor()")
+        if not values:
+            return getattr(torch, op.dtypes[0])
         tensors = [x for x in values if isinstance(x, Tensor)]
         if op.promotes:
             dtype = result_type(values)

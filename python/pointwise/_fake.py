@@ -6,9 +6,20 @@ from torch._prims_common import compute_elementwise_output_strides
 
 
 def _leader(op, args):
-    """The first tensor that is not a condition, one on a GPU before a number on the CPU."""
-    tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_bool]
-    return next((t for t in tensors if t.device.type != "cpu" or t.dim()), tensors[0])
+    """The first tensor whose type is not fixed, or the first of all, one on a GPU before a number on the CPU."""
+    tensors = [a for a in args[: len(op.operands)] if isinstance(a, Tensor)]
+    free = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and o.dtype is None] or tensors
+    return next((t for t in free if t.device.type != "cpu" or t.dim()), free[0])
+
+
+def call_type(op, args):
+    """The element type of a call: that of its leader, or the op's first where all operands have fixed types."""
+    return _leader(op, args).dtype if has_free(op) else getattr(torch, op.dtypes[0])
+
+
+def has_free(op):
+    """True if an operand's type is that of the call."""
+    return any(o.dtype is None for o in op.operands)
 
 
 def _check_devices(op, args):
@@ -16,21 +27,22 @@ def _check_devices(op, args):
     like = _leader(op, args)
     for operand, a in zip(op.operands, args):
         if isinstance(a, Tensor) and a.device != like.device:
-            if a.device.type != "cpu" or a.dim() or operand.is_bool:
+            if a.device.type != "cpu" or a.dim() or operand.dtype:
                 raise RuntimeError(
                     f"Expected all tensors to be on the same device, but {operand.name} of {op.name} is on {a.device} "
                     f"and not on {like.device}"
                 )
 
 
-def fixed_type(result):
-    """The element type of a result, if it is not the call's."""
-    return torch.bool if result.is_bool else result.dtype and getattr(torch, result.dtype)
+def fixed_type(slot):
+    """The element type of an operand or a result, if it is not the call's."""
+    return slot.dtype and getattr(torch, slot.dtype)
 
 
-def _results(op, like, sizes, strides):
-    types = [fixed_type(r) or like.dtype for r in op.results]
-    made = [torch.empty_strided(sizes, strides, dtype=t, device=like.device) for t in types]
+def _results(op, args, sizes, strides):
+    dtype, device = call_type(op, args), _leader(op, args).device
+    types = [fixed_type(r) or dtype for r in op.results]
+    made = [torch.empty_strided(sizes, strides, dtype=t, device=device) for t in types]
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -74,7 +86,7 @@ def of(op):
             strides = _contiguous(sizes)
         else:
             strides = compute_elementwise_output_strides(*(t.expand(sizes) for t in tensors))
-        return _results(op, _leader(op, args), sizes, strides)
+        return _results(op, args, sizes, strides)
 
     def halves(x, *args):
         shape = list(x.shape)
@@ -82,19 +94,19 @@ def of(op):
             x.dim() > 0 and shape[-1] % 2 == 0, lambda: f"{op.name}: the last dimension of x must be even, x is {shape}"
         )
         sizes = (*shape[:-1], shape[-1] // 2)
-        return _results(op, x, sizes, _contiguous(sizes))
+        return _results(op, (x,), sizes, _contiguous(sizes))
 
     def halves_gradient(grad, x, *args):
         _check_devices(op, (grad, x))
-        return _results(op, x, x.shape, _contiguous(x.shape))
+        return _results(op, (grad, x), x.shape, _contiguous(x.shape))
 
     def rows(*args):
         _check_devices(op, args)
-        like, sizes = _leader(op, args), shape_of_rows(op, args)
+        like, sizes, call = _leader(op, args), shape_of_rows(op, args), call_type(op, args)
         made = []
         for r in op.results:
             own = sizes[:-1] if r.is_row else sizes
-            dtype = fixed_type(r) or like.dtype
+            dtype = fixed_type(r) or call
             made.append(torch.empty_strided(own, _contiguous(own), dtype=dtype, device=like.device))
         return made[0] if len(made) == 1 else tuple(made)
 

@@ -101,14 +101,16 @@ def _usual(calls, operands):
     """Conditions of the usual case: tensors of one element type that the op takes, bools apart."""
     tests = [f"isinstance({o}, Tensor)" for o in operands]
     values = [operands[k] for k in calls.values]
-    tests += [f"{o}.dtype is torch.bool" for o, operand in zip(operands, calls.op.operands) if operand.is_bool]
-    tests += [f"{values[0]}.dtype in DTYPES", *(f"{o}.dtype is {values[0]}.dtype" for o in values[1:])]
+    tests += [f"{o}.dtype is torch.{operand.dtype}" for o, operand in zip(operands, calls.op.operands) if operand.dtype]
+    tests += [f"{values[0]}.dtype in DTYPES"] if values else []
+    tests += [f"{o}.dtype is {values[0]}.dtype" for o in values[1:]]
     return tests + (['not _autocast("cuda")'] if calls.autocast else [])
 
 
 def _fits(calls, operands, out):
     """Conditions of the usual case for a tensor to write to: it has the result's type and shape, and none a gradient."""
-    made = "torch.bool" if calls.is_bool else f"{operands[calls.values[0]]}.dtype"
+    fixed = calls.op.results[0].dtype or (None if calls.values else calls.op.dtypes[0])
+    made = f"torch.{fixed}" if fixed else f"{operands[calls.values[0]]}.dtype"
     others = [o for o in operands if o != out]
     tests = [f"{out}.__class__ is Tensor", f"{out}.dtype is {made}", *(f"{o}.shape == {out}.shape" for o in others)]
     tests += [f"not {o}.requires_grad" for o in dict.fromkeys([out, *operands])]

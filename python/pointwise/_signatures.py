@@ -113,9 +113,9 @@ def has_inplace(op):
     """Whether there is a function over the first operand: one that has the result's type and shape."""
     return (
         len(op.results) == 1
-        and not op.results[0].is_bool
+        and op.results[0].dtype is None
         and op.form in ("elementwise", "channel")
-        and not op.operands[0].is_bool
+        and op.operands[0].dtype is None
         and not op.name.endswith("_backward")
     )
 

@@ -4,12 +4,30 @@ import json
 from dataclasses import dataclass, field
 
 
+# The element types of tensors with gradients.
+DIFFERENTIABLE = (None, "float32", "float16", "bfloat16")
+
+
+class Slot:
+    """A tensor of an op, whose element type `dtype` is that of the call if None."""
+
+    @property
+    def is_bool(self):
+        """True if its elements are bools, whatever the call's are."""
+        return self.dtype == "bool"
+
+    @property
+    def has_gradient(self):
+        """True if it has a gradient, where the op has any."""
+        return self.dtype in DIFFERENTIABLE
+
+
 @dataclass(frozen=True)
-class Operand:
+class Operand(Slot):
     """A tensor that an op reads. One with an element for each row has no last dimension."""
 
     name: str
-    is_bool: bool
+    dtype: str | None
     is_channel: bool
     is_row: bool
     takes_number: bool
@@ -25,11 +43,10 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A tensor that an op writes. One with an element for each row has no last dimension; `dtype` is that of the call if None."""
+class Result(Slot):
+    """A tensor that an op writes. One with an element for each row has no last dimension."""
 
     name: str
-    is_bool: bool
     is_row: bool = False
     dtype: str | None = None
 
@@ -58,7 +75,7 @@ class Op:
     operands: list[Operand]
     params: list[Param]
     results: list[Result]
-    dtypes: frozenset[str]
+    dtypes: tuple[str, ...]
     int_to_float: bool
     promotes: bool
     refuses_bool: bool
@@ -95,10 +112,10 @@ def parse(description):
         ops[name] = Op(
             name=name,
             form=op["form"],
-            operands=[Operand(o["name"], o["bool"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
+            operands=[Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
-            results=[Result(r["name"], r["bool"], r["row"], r["dtype"]) for r in op["results"]],
-            dtypes=frozenset(op["dtypes"]),
+            results=[Result(r["name"], r["row"], r["dtype"]) for r in op["results"]],
+            dtypes=tuple(op["dtypes"]),
             **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random")},
             double=op["double"],
             doc=op["doc"],

@@ -60,7 +60,10 @@ def operands(op, dtype, device="cpu", shape=(4, 6), positive=False):
             size = (*shape[:-1], shape[-1] // 2)
         if operand.is_row:
             size = shape[:-1]
-        x = tensor(size, torch.bool if operand.is_bool else dtype, device, positive)
+        own = getattr(torch, operand.dtype) if operand.dtype else dtype
+        x = tensor(size, own, device, positive)
+        if operand.name == "labels":
+            x = x.abs() % shape[-1]
         if op.form == "rows" and operand.is_bool:
             # No row is masked whole.
             x[..., 0] = False

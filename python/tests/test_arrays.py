@@ -45,6 +45,8 @@ def operands(op, dtype):
     def one(k, operand):
         if operand.is_bool:
             return generator.random((3, 4)) < 0.5
+        if operand.dtype:
+            return generator.integers(0, 4, 3 if operand.is_row else (3, 4)).astype(operand.dtype)
         if operand.is_row:
             return generator.uniform(0.1, 0.9, 3).astype(dtype)
         if op.form == "channel" and k + 1 == len(op.operands):

@@ -50,7 +50,9 @@ def _operands(op, device):
             shape = (4, 6, 2)
         if operand.is_row:
             shape = (4, 6)
-        if operand.is_bool:
+        if operand.dtype == "int64":
+            made.append(torch.randint(0, 4, shape, device=device))
+        elif operand.is_bool:
             made.append(torch.rand(shape, device=device) > 0.5)
         elif "float32" in op.dtypes:
             made.append(torch.rand(shape, device=device) + 0.5)

@@ -20,6 +20,11 @@ def added(x, residual):
     return x + residual
 
 
+def cross_entropy(x, labels, **more):
+    """Of each row."""
+    return F.cross_entropy(x.flatten(0, -2), labels.flatten(), reduction="none", **more).reshape(labels.shape)
+
+
 # torch's function of the same operands; of a sum it is given.
 TORCH = {
     "rms_norm": lambda x, w, eps=1e-6: F.rms_norm(x, x.shape[-1:], w, eps),
@@ -29,6 +34,8 @@ TORCH = {
     "l2_normalize": lambda x: F.normalize(x, dim=-1),
     "softmax": lambda x: torch.softmax(x, -1),
     "masked_softmax": lambda x, mask: torch.softmax(x.masked_fill(mask, -torch.inf), -1),
+    "biased_softmax": lambda x, bias: torch.softmax(x + bias, -1),
+    "cross_entropy": lambda x, labels: cross_entropy(x, labels),
     "log_softmax": lambda x: torch.log_softmax(x, -1),
     "logsumexp": lambda x: torch.logsumexp(x, -1),
     "sum": lambda x: x.sum(-1),
@@ -59,6 +66,8 @@ def operands(name, shape, dtype, device, grad=False):
         if operand.is_bool:
             x = tensor(shape, torch.bool, device)
             x[..., 0] = False
+        elif operand.is_row:
+            x = torch.randint(0, shape[-1], shape[:-1], device=device)
         elif operand.name in ("weight", "bias"):
             x = tensor(shape[-1:], dtype, device)
         else:
@@ -188,10 +197,15 @@ LAYOUTS = {
 def test_layouts(name, layout, device):
     args = []
     for operand, x in zip(CALLS[name].op.operands, operands(name, (4, 6, 8), torch.float32, device)):
+        if operand.is_row:
+            args.append(torch.zeros(args[0].shape[:-1], dtype=x.dtype, device=device))
+            continue
         x = x if x.dim() == 3 else x.expand(4, 6, 8).contiguous()
         x = LAYOUTS[layout](x & False if operand.is_bool else x)
         args.append(x)
-    flat = [x.reshape(1) for x in args] if layout == "one element" else args
+    flat = [x.reshape((1,) * max(x.dim(), 1)) for x in args] if layout == "one element" else args
+    if name == "cross_entropy" and flat[0].dim() == 1:
+        flat = [x[None] for x in flat]
     if name.endswith("norm"):
         whole = [x.contiguous() for x in flat]
         s = whole[0] if len(whole) < len(args) or not name.startswith("add_") else whole[0] + whole[1]
@@ -367,6 +381,31 @@ def test_vmap(name, device):
         torch.testing.assert_close(grads[k], torch.func.grad(loss)(x, *rest))
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_cross_entropy(dtype, device):
+    x = (3 * torch.randn(6, 40, device=device)).to(dtype).requires_grad_()
+    labels = torch.tensor([0, 39, -100, 7, 7, 3], device=device)
+    for more in ({}, {"label_smoothing": 0.1}, {"ignore_index": 7}, {"ignore_index": 7, "label_smoothing": 0.5}):
+        labels[2] = more.get("ignore_index", -100)
+        exact = x.detach().double().requires_grad_()
+        want, got = cross_entropy(exact, labels, **more), pointwise.cross_entropy(x, labels, **more)
+        assert got.shape == (6,) and got.dtype == dtype
+        close(got, want.to(dtype), dtype)
+        weights = torch.randn(6, device=device).to(dtype)
+        x.grad = None
+        got.backward(weights)
+        want.backward(weights.double())
+        tolerance = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+        torch.testing.assert_close(x.grad, exact.grad.to(dtype), rtol=tolerance, atol=tolerance)
+    # A class of minus infinity has no part in the loss of others.
+    x = torch.tensor([[0.0, -torch.inf, 1.0]], device=device)
+    torch.testing.assert_close(pointwise.cross_entropy(x, labels[:1]), cross_entropy(x, labels[:1]))
+    # torch raises on the CPU, and stops the GPU.
+    assert pointwise.cross_entropy(x, torch.tensor([3], device=device)).isnan().all()
+    with pytest.raises(RuntimeError, match="expected labels to be a tensor of int64"):
+        pointwise.cross_entropy(x, labels[:1].int())
+
+
 def test_vmap_over_weights_and_without_rows(device):
     x, w = torch.randn(4, 8, device=device), torch.randn(3, 8, device=device)
     got = torch.vmap(pointwise.rms_norm, (None, 0))(x, w)
@@ -383,6 +422,9 @@ def test_arrays(name, device):
     made = []
     for operand in op.operands:
         shape = (2, 3) if operand.is_row else (2, 3, 16)
+        if operand.dtype == "int64":
+            made.append(generator.integers(0, 16, shape))
+            continue
         made.append(generator.random(shape) < 0.5 if operand.is_bool else generator.standard_normal(shape, "float32"))
     params = {param.name: param.default for param in op.params}
     got = getattr(arrays, name)(*made, **params)

@@ -69,7 +69,7 @@ fn gradients_of_several_operands_keep_their_bounds() {
 
 /// True if an op should have a gradient: its results are as smooth as its operands.
 fn is_differentiable(info: &OpInfo) -> bool {
-    info.bool_results == 0 && info.supports(DType::F32)
+    info.bool_results() == 0 && info.supports(DType::F32)
 }
 
 fn forward_name(info: &OpInfo) -> &'static str {

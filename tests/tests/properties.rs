@@ -77,7 +77,7 @@ fn what_rows_promise_is_what_their_formulas_do() {
         let by_truths = tuples().all(|x| oracle(x) == oracle(x.map(as_truth)));
         assert_eq!(
             info.properties.truths,
-            info.bool_results == 1 && by_truths,
+            info.bool_results() == 1 && by_truths,
             "{}: by the truth of its operands alone",
             info.name
         );

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 8] = [
+    let edges: [(&str, Edge); 9] = [
+        ("labels", labels),
         ("large_mean", large_mean),
         ("strange_rows", strange_rows),
         ("empty", empty),
@@ -109,10 +110,56 @@ fn element(dtype: DType, bytes: &[u8]) -> Vec<u8> {
     let x = if x.is_finite() { x.signum() * (x.abs() + 1.0).ln().min(8.0) } else { 1.0 };
     match dtype {
         DType::Bool => vec![u8::from(x > 1.0)],
+        DType::I64 => (x.abs() as i64).to_le_bytes().to_vec(),
         DType::F16 => pointwise::f16::from_f32(x).to_le_bytes().to_vec(),
         DType::BF16 => pointwise::bf16::from_f32(x).to_le_bytes().to_vec(),
         _ => x.to_le_bytes().to_vec(),
     }
+}
+
+/// Labels that are ignored or name no class, smoothing, classes of minus infinity.
+fn labels(device: &Device) -> Outcome {
+    const LEN: usize = 9;
+    let x: Vec<f32> =
+        (0..5 * LEN).map(|i| if i % 7 == 3 { f32::NEG_INFINITY } else { (i * i % 11) as f32 - 5.0 }).collect();
+    let logits = f32s(device, &x, &[5, LEN])?;
+    let of = |labels: [i64; 5]| Tensor::from_slice(device, &labels, [5]);
+    let exact = |row: usize, label: usize, smoothing: f64| {
+        let row: Vec<f64> = x[row * LEN..][..LEN].iter().map(|&x| f64::from(x)).collect();
+        let lse = row.iter().map(|x| x.exp()).sum::<f64>().ln();
+        let of = |k: usize| lse - row[k];
+        (1.0 - smoothing) * of(label)
+            + if smoothing > 0.0 { smoothing * (0..LEN).map(of).sum::<f64>() / LEN as f64 } else { 0.0 }
+    };
+    let loss = ops::cross_entropy(&logits, &of([0, 8, -100, 9, -1])?, None, None)?.to_vec::<f32>()?;
+    for (row, label) in [(0, 0), (1, 8)] {
+        let wanted = exact(row, label, 0.0);
+        if (f64::from(loss[row]) - wanted).abs() > 1e-5 * wanted.abs() {
+            return Err(format!("on {device}: {} of row {row}, not {wanted}", loss[row]).into());
+        }
+    }
+    if loss[2] != 0.0 || !loss[3].is_nan() || !loss[4].is_nan() {
+        return Err(format!("on {device}: {loss:?}").into());
+    }
+    let grad = f32s(device, &[1.0; 5], &[5])?;
+    let grads = ops::cross_entropy_backward(&grad, &logits, &of([0, 8, 3, 0, 0])?, 3, 0.25)?.to_vec::<f32>()?;
+    if grads[2 * LEN..3 * LEN].iter().any(|grad| *grad != 0.0) {
+        return Err(
+            format!("on {device}: the gradient of a row that is ignored is {:?}", &grads[2 * LEN..3 * LEN]).into()
+        );
+    }
+    // A row without minus infinity, smoothed.
+    let plain: Vec<f32> = x.iter().map(|x| if x.is_finite() { *x } else { 0.5 }).collect();
+    let smoothed = ops::cross_entropy(&f32s(device, &plain, &[5, LEN])?, &of([1; 5])?, None, 0.1)?.to_vec::<f32>()?;
+    for (row, got) in plain.chunks(LEN).zip(smoothed) {
+        let lse = row.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
+        let mean = lse - row.iter().map(|x| f64::from(*x)).sum::<f64>() / LEN as f64;
+        let wanted = 0.9 * (lse - f64::from(row[1])) + 0.1 * mean;
+        if (f64::from(got) - wanted).abs() > 1e-5 * wanted.abs() {
+            return Err(format!("on {device}: {got} with smoothing, not {wanted}").into());
+        }
+    }
+    Ok(())
 }
 
 fn f32s(device: &Device, values: &[f32], shape: &[usize]) -> pointwise::Result<Tensor> {

@@ -259,7 +259,7 @@ impl Call for Forward {
         let mut gradients = call_detached(&backward)?.into_iter();
         let channel = |k: usize| info.is_channel(k);
         let each = self.operands.iter().enumerate().map(|(k, operand)| {
-            if info.is_bool(k) {
+            if !info.operand_has_gradient(k) {
                 return Ok(None);
             }
             match (gradients.next(), operand.tensor()) {
@@ -300,9 +300,9 @@ impl Backward {
             })?);
         }
         // Operands met in the type of the result.
-        if let (None, Some(Some(grad))) = (info.fixed_type(0), grads.first()) {
+        if let (None, Some(Some(grad))) = (info.fixed_result(0), grads.first()) {
             for (k, operand) in operands.iter_mut().enumerate() {
-                if let (Arg::Tensor(x), false) = (&*operand, def.info.is_bool(k)) {
+                if let (Arg::Tensor(x), None) = (&*operand, def.info.fixed_operand(k)) {
                     *operand = Arg::Tensor(x.to_dtype(grad.dtype())?);
                 }
             }

@@ -131,7 +131,7 @@ fn kind(info: &OpInfo) -> &'static str {
         },
         (Kind::Formula, true) => match results {
             _ if info.channel_operands != 0 => "channel_gradients",
-            _ if info.bool_operands != 0 => "select_gradients",
+            _ if info.bool_operands() != 0 => "select_gradients",
             1 => "backward",
             _ => "gradients",
         },

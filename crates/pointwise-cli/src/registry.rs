@@ -68,7 +68,10 @@ impl Op {
 
     /// The element types of argument `k`.
     pub(crate) fn types(self, k: usize) -> &'static [DType] {
-        if self.info().is_bool(k) { &[DType::Bool] } else { self.info().types }
+        match self.info().operand_types.get(k) {
+            Some(Some(fixed)) => std::slice::from_ref(fixed),
+            _ => self.info().types,
+        }
     }
 
     /// True if it has a kernel of a strategy for operands of a type.

@@ -42,7 +42,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
     let tensors = file.read(&names, &device)?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
-        if info.is_bool(*k) {
+        if info.fixed_operand(*k).is_some() {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;
         }
     }

@@ -216,7 +216,7 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     // As long as the conditions.
     let with_condition = || three.iter().take(info.operands.len()).collect();
     let mut operands: Vec<&Sample> = match info.operands.len() {
-        _ if info.bool_operands != 0 => with_condition(),
+        _ if info.bool_operands() != 0 => with_condition(),
         1 => vec![one],
         2 => two.iter().collect(),
         3 => three.iter().collect(),

@@ -1,6 +1,7 @@
 //! Ops with any number of operands and results: `#[op]` makes them from functions.
 //!
-//! An operand is of the op's element type or a bool, and so is a result. Templates and loops pass all operands in two
+//! An operand is of the op's element type, a bool, or of another fixed type, which is converted to the compute type; so is
+//! a result. Templates and loops pass all operands in two
 //! arrays: `values[k]` is operand `k` if it is of the element type, `truths[k]` if it is a bool. The other place of an
 //! operand is zero or false, and costs nothing once the formula is inlined.
 
@@ -55,9 +56,22 @@ pub const fn lanes(element: usize, tensors: usize) -> usize {
 #[must_use]
 pub const fn vectors(info: &OpInfo, element: usize) -> [bool; 2] {
     let tensors = info.operands.len() + info.results.len();
-    let is_whole = lanes(element, tensors) * element == 16;
-    let all_results = (1 << info.results.len()) - 1;
-    [is_whole && info.bool_operands == 0, is_whole && info.bool_results != all_results]
+    let widest = info.widest(element);
+    let is_whole = lanes(widest, tensors) * widest == 16;
+    let (mut loads, mut stores, mut k) = (info.bool_operands() == 0, false, 0);
+    if info.has_stored() {
+        loads = false;
+        while k < info.operands.len() {
+            loads |= info.operand_size(k, element) == widest;
+            k += 1;
+        }
+        k = 0;
+    }
+    while k < info.results.len() {
+        stores |= !info.is_bool_result(k) && info.result_size(k, element) == widest;
+        k += 1;
+    }
+    [is_whole && loads, is_whole && stores]
 }
 
 /// True if a thread of the op's flat kernel may take several vectors in turn: for formulas of one operand and one
@@ -68,7 +82,8 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
     is_formula
         && info.operands.len() == 1
         && info.results.len() == 1
-        && info.bool_operands == 0
+        && info.bool_operands() == 0
+        && !info.has_stored()
         && element > 1
         && !info.is_random
 }
@@ -79,7 +94,7 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
 pub const fn goes_across(info: &OpInfo) -> bool {
     let Properties { function, angle, .. } = info.properties;
     let tensors = info.operands.len() + info.results.len();
-    info.operands.len() > 1 && tensors <= GROUPED_TENSORS && function.is_none() && !angle
+    info.operands.len() > 1 && tensors <= GROUPED_TENSORS && function.is_none() && !angle && !info.has_stored()
 }
 
 /// Reads the hash of the sources that an op was compiled from. The builder passes it to both compilations as 16 digits;
@@ -96,6 +111,7 @@ pub const fn source(digits: Option<&str>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
 
     #[test]
     fn a_hash_is_passed_as_digits() {
@@ -106,7 +122,7 @@ mod tests {
     fn vectors_are_promised_if_they_are_whole() {
         let info = OpInfo { operands: &["x"], ..OpInfo::FORMULA };
         assert_eq!(vectors(&info, 4), [true; 2]);
-        assert_eq!(vectors(&OpInfo { bool_results: 1, ..info }, 4), [true, false]);
+        assert_eq!(vectors(&OpInfo { result_types: &[Some(DType::Bool)], ..info }, 4), [true, false]);
         let many = OpInfo { operands: &["a", "b", "c", "d", "e", "f"], ..info };
         assert_eq!([vectors(&many, 4), vectors(&many, 2)], [[true; 2], [false; 2]]);
     }

@@ -243,7 +243,40 @@ pub enum SignChange {
     Flip,
 }
 
-/// Whether bit `k` is set; a tensor that no op has, has none.
+/// True if tensors of a type have gradients.
+const fn has_gradient(fixed: Option<DType>) -> bool {
+    matches!(fixed, None | Some(DType::F32 | DType::F16 | DType::BF16))
+}
+
+/// Returns the bytes of an element.
+const fn size(fixed: Option<DType>, element: usize) -> usize {
+    match fixed {
+        Some(dtype) => dtype.size(),
+        None => element,
+    }
+}
+
+/// Returns bit `k` for each type that is a bool.
+const fn bools(types: &[Option<DType>]) -> u16 {
+    let (mut bits, mut k) = (0, 0);
+    while k < types.len() {
+        if matches!(types[k], Some(DType::Bool)) {
+            bits |= 1 << k;
+        }
+        k += 1;
+    }
+    bits
+}
+
+/// Returns the type of tensor `k`, if it is fixed and no bool.
+const fn stored(types: &[Option<DType>], k: usize) -> Option<DType> {
+    match k < types.len() {
+        true if !matches!(types[k], Some(DType::Bool)) => types[k],
+        _ => None,
+    }
+}
+
+/// True if bit `k` is set; a tensor that no op has, has none.
 const fn has(bits: u16, k: usize) -> bool {
     k < u16::BITS as usize && bits >> k & 1 == 1
 }
@@ -259,10 +292,9 @@ pub struct OpInfo {
     pub gradient_of: Option<&'static str>,
     /// The names of the formula's operands.
     pub operands: &'static [&'static str],
-    /// Bit `k`: operand `k` is a bool, whatever the element type.
-    pub bool_operands: u16,
-    /// Bit `k`: result `k` of a formula is a bool, whatever the element type.
-    pub bool_results: u16,
+    /// The element types of operands that do not have the op's, bool among them; shorter than the operands if the rest
+    /// have it.
+    pub operand_types: &'static [Option<DType>],
     /// Bit `k`: operand `k` has one element for each channel (dimension 1 of the shape that the others broadcast to),
     /// or one for all.
     pub channel_operands: u16,
@@ -270,7 +302,8 @@ pub struct OpInfo {
     pub row_operands: u16,
     /// Bit `k`: result `k` has one element for each row: its shape has no last dimension.
     pub row_results: u16,
-    /// The element types of results that do not have the op's; shorter than the results if the rest have it.
+    /// The element types of results that do not have the op's, bool among them; shorter than the results if the rest
+    /// have it.
     pub result_types: &'static [Option<DType>],
     /// True if the formula takes a random word for each element.
     pub is_random: bool,
@@ -300,8 +333,7 @@ impl OpInfo {
         kind: Kind::Formula,
         gradient_of: None,
         operands: &[],
-        bool_operands: 0,
-        bool_results: 0,
+        operand_types: &[],
         channel_operands: 0,
         row_operands: 0,
         row_results: 0,
@@ -332,29 +364,135 @@ impl OpInfo {
     /// True if operand `k` is a bool, whatever the element type. It does not count for the type of the call.
     #[must_use]
     pub const fn is_bool(&self, k: usize) -> bool {
-        has(self.bool_operands, k)
+        matches!(self.fixed_operand(k), Some(DType::Bool))
+    }
+
+    /// True if result `k` is a bool, whatever the element type.
+    #[must_use]
+    pub const fn is_bool_result(&self, k: usize) -> bool {
+        matches!(self.fixed_result(k), Some(DType::Bool))
+    }
+
+    /// Returns the element type of operand `k`, if it is the same for all element types of the op. Such an operand does not
+    /// count for the type of the call.
+    #[must_use]
+    pub const fn fixed_operand(&self, k: usize) -> Option<DType> {
+        if k < self.operand_types.len() { self.operand_types[k] } else { None }
+    }
+
+    /// Returns the element type of result `k`, if it is the same for all element types of the op.
+    #[must_use]
+    pub const fn fixed_result(&self, k: usize) -> Option<DType> {
+        if k < self.result_types.len() { self.result_types[k] } else { None }
     }
 
     /// Returns the element type of operand `k` of an op on elements of type `dtype`.
     #[must_use]
     pub const fn operand_type(&self, k: usize, dtype: DType) -> DType {
-        if self.is_bool(k) { DType::Bool } else { dtype }
+        match self.fixed_operand(k) {
+            Some(fixed) => fixed,
+            None => dtype,
+        }
     }
 
     /// Returns the element type of result `k` of a formula on elements of type `dtype`.
     #[must_use]
     pub const fn result_type(&self, k: usize, dtype: DType) -> DType {
-        match self.fixed_type(k) {
+        match self.fixed_result(k) {
             Some(fixed) => fixed,
-            None if has(self.bool_results, k) => DType::Bool,
             None => dtype,
         }
     }
 
-    /// Returns the element type of result `k`, if it is the same for all element types of the op.
+    /// True if operand `k` has a gradient, where the op has any: it has the op's type, or is f32, f16 or bf16.
     #[must_use]
-    pub const fn fixed_type(&self, k: usize) -> Option<DType> {
-        if k < self.result_types.len() { self.result_types[k] } else { None }
+    pub const fn operand_has_gradient(&self, k: usize) -> bool {
+        has_gradient(self.fixed_operand(k))
+    }
+
+    /// True if gradients come from result `k`, where the op has any.
+    #[must_use]
+    pub const fn result_has_gradient(&self, k: usize) -> bool {
+        has_gradient(self.fixed_result(k))
+    }
+
+    /// Returns the bytes of an element of operand `k`, where those of the op's type have `element`.
+    #[must_use]
+    pub const fn operand_size(&self, k: usize, element: usize) -> usize {
+        size(self.fixed_operand(k), element)
+    }
+
+    /// Returns the bytes of an element of result `k`, where those of the op's type have `element`.
+    #[must_use]
+    pub const fn result_size(&self, k: usize, element: usize) -> usize {
+        size(self.fixed_result(k), element)
+    }
+
+    /// Returns the operands that are bools: bit `k` for operand `k`.
+    #[must_use]
+    pub const fn bool_operands(&self) -> u16 {
+        bools(self.operand_types)
+    }
+
+    /// Returns the results that are bools: bit `k` for result `k`.
+    #[must_use]
+    pub const fn bool_results(&self) -> u16 {
+        bools(self.result_types)
+    }
+
+    /// Returns the element type of operand `k`, if it is fixed and no bool: its elements are converted to the compute type.
+    #[must_use]
+    pub const fn stored_operand(&self, k: usize) -> Option<DType> {
+        stored(self.operand_types, k)
+    }
+
+    /// Returns the element type of result `k`, if it is fixed and no bool: its elements are converted from the compute
+    /// type.
+    #[must_use]
+    pub const fn stored_result(&self, k: usize) -> Option<DType> {
+        stored(self.result_types, k)
+    }
+
+    /// True if an operand or a result has a fixed type that is no bool.
+    #[must_use]
+    pub const fn has_stored(&self) -> bool {
+        let (mut found, mut k) = (false, 0);
+        while k < self.operand_types.len() {
+            found |= self.stored_operand(k).is_some();
+            k += 1;
+        }
+        k = 0;
+        while k < self.result_types.len() {
+            found |= self.stored_result(k).is_some();
+            k += 1;
+        }
+        found
+    }
+
+    /// Returns the bytes of the largest element among those of the op's type, of `element` bytes, and the operands that have
+    /// an element for each of the results. Of an op on elements the results count, too.
+    #[must_use]
+    pub const fn widest(&self, element: usize) -> usize {
+        let (mut widest, mut k) = (element, 0);
+        while k < self.operand_types.len() {
+            if let Some(dtype) = self.operand_types[k]
+                && !self.is_row_operand(k)
+                && dtype.size() > widest
+            {
+                widest = dtype.size();
+            }
+            k += 1;
+        }
+        k = 0;
+        while k < self.result_types.len() && !self.is_of_rows() {
+            if let Some(dtype) = self.result_types[k]
+                && dtype.size() > widest
+            {
+                widest = dtype.size();
+            }
+            k += 1;
+        }
+        widest
     }
 
     /// True if the op reduces over rows.
@@ -416,12 +554,24 @@ mod tests {
 
     #[test]
     fn a_tensor_that_an_op_does_not_have_is_no_bool() {
-        let info = OpInfo { bool_operands: 0x8001, bool_results: 0x8001, channel_operands: 0x8001, ..OpInfo::FORMULA };
+        const TYPES: &[Option<DType>] = &[Some(DType::Bool), None, Some(DType::I64)];
+        let info = OpInfo { operand_types: TYPES, result_types: TYPES, channel_operands: 0x8001, ..OpInfo::FORMULA };
         for k in 0..80 {
-            let is_set = k == 0 || k == 15;
-            let dtype = if is_set { DType::Bool } else { DType::F32 };
-            assert_eq!((info.is_bool(k), info.is_channel(k)), (is_set, is_set), "{k}");
-            assert_eq!((info.operand_type(k, DType::F32), info.result_type(k, DType::F32)), (dtype, dtype), "{k}");
+            let dtype = [DType::Bool, DType::F16, DType::I64].get(k).copied().unwrap_or(DType::F16);
+            assert_eq!((info.is_bool(k), info.is_channel(k)), (k == 0, k == 0 || k == 15), "{k}");
+            assert_eq!((info.operand_type(k, DType::F16), info.result_type(k, DType::F16)), (dtype, dtype), "{k}");
+            assert_eq!(info.stored_operand(k), (k == 2).then_some(DType::I64), "{k}");
         }
+        assert_eq!((info.bool_operands(), info.bool_results(), info.has_stored()), (1, 1, true));
+    }
+
+    #[test]
+    fn the_widest_element_counts() {
+        const TYPES: &[Option<DType>] = &[None, Some(DType::I64)];
+        let info = OpInfo { operand_types: TYPES, ..OpInfo::FORMULA };
+        assert_eq!((OpInfo::FORMULA.widest(2), info.widest(2)), (2, 8));
+        assert_eq!(OpInfo { row_operands: 2, ..info }.widest(2), 2);
+        let of_results = OpInfo { result_types: TYPES, ..OpInfo::FORMULA };
+        assert_eq!((of_results.widest(4), OpInfo { kind: Kind::Rows, ..of_results }.widest(4)), (8, 4));
     }
 }

@@ -212,6 +212,7 @@ where
     check_kind(info, &[Kind::Formula, Kind::Gated, Kind::GatedGradients], MAX_WORDS);
     check_counts(info, N, R);
     assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
+    assert!(E::DTYPE.is_float() || !info.has_stored(), "only floats are computed from operands of other types");
     (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
 }
 
@@ -247,7 +248,7 @@ const fn check_counts(info: &OpInfo, operands: usize, results: usize) {
         "the data name another number of results"
     );
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
-    assert!(info.bool_operands >> operands == 0 && info.bool_results >> results == 0);
+    assert!(info.operand_types.len() <= operands);
     assert!(info.row_operands >> operands == 0 && info.row_results >> results == 0);
     assert!(info.result_types.len() <= results);
 }
@@ -272,15 +273,24 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
     }
     hash = (hash ^ (info.row_operands as u64) << 16 ^ info.row_results as u64).wrapping_mul(PRIME);
     let mut i = 0;
-    while i < info.result_types.len() {
-        let fixed = match info.result_types[i] {
-            Some(dtype) => 1 + dtype as u64,
-            None => 0,
-        };
-        hash = (hash ^ fixed).wrapping_mul(PRIME);
+    while i < info.operands.len() {
+        hash = (hash ^ code(info.stored_operand(i))).wrapping_mul(PRIME);
+        i += 1;
+    }
+    i = 0;
+    while i < info.results.len() {
+        hash = (hash ^ code(info.stored_result(i))).wrapping_mul(PRIME);
         i += 1;
     }
     word << left | (hash ^ hash >> 32) & ((1 << left) - 1)
+}
+
+/// Returns a number for a fixed element type, 0 for the op's.
+const fn code(fixed: Option<DType>) -> u64 {
+    match fixed {
+        Some(dtype) => 1 + dtype as u64,
+        None => 0,
+    }
 }
 
 /// What stands as it is between the element type and the hash, and how many bits are left for the hash.
@@ -289,8 +299,8 @@ const fn shape(info: &OpInfo) -> (u64, u32) {
         (info.operands.len() as u64, 4),
         (info.results.len() as u64, 4),
         (param_words(info) as u64, 4),
-        (info.bool_operands as u64, MAX_INPUTS as u32),
-        (info.bool_results as u64, MAX_OUTPUTS as u32),
+        (info.bool_operands() as u64, MAX_INPUTS as u32),
+        (info.bool_results() as u64, MAX_OUTPUTS as u32),
         (info.is_random as u64, 1),
         (info.is_of_rows() as u64, 1),
     ];
@@ -310,7 +320,7 @@ const fn shape(info: &OpInfo) -> (u64, u32) {
 #[track_caller]
 pub const fn check_pairs(word: u64) {
     const PAIRS: OpInfo = OpInfo { operands: &["a", "b"], ..OpInfo::FORMULA };
-    const PREDICATE: OpInfo = OpInfo { bool_results: 1, ..PAIRS };
+    const PREDICATE: OpInfo = OpInfo { result_types: &[Some(DType::Bool)], ..PAIRS };
     let (of_pairs, left) = shape(&PAIRS);
     let own = word << DTYPE_BITS >> DTYPE_BITS >> left;
     assert!(own == of_pairs || own == shape(&PREDICATE).0, "a table of pairs is of two operands and nothing else");
@@ -423,7 +433,7 @@ mod tests {
         const INFO: OpInfo = OpInfo {
             name: "two",
             operands: &["a", "b"],
-            bool_operands: if BOOL { 2 } else { 0 },
+            operand_types: if BOOL { &[None, Some(DType::Bool)] } else { &[] },
             is_random: RANDOM,
             ..OpInfo::FORMULA
         };

@@ -118,22 +118,15 @@ pub const fn first_answer(rounds: &[&[Reduction]], round: usize) -> usize {
 /// An op on rows from `N` operands to `R` results, in the compute type `T`: [`Formula`](crate::Formula) with rounds before
 /// the results.
 pub trait RowOp<T, const N: usize, const R: usize>: RowData {
-    /// Returns what an element gives to the reductions of a round. `is_first` is true for element 0 of the row.
-    fn given(
-        self,
-        round: usize,
-        values: [T; N],
-        truths: [bool; N],
-        row: &RowState<T>,
-        is_first: bool,
-    ) -> [T; MAX_GIVEN];
+    /// Returns what an element gives to the reductions of a round: element `index` of the row.
+    fn given(self, round: usize, values: [T; N], truths: [bool; N], row: &RowState<T>, index: u32) -> [T; MAX_GIVEN];
     /// Works on the answers, after the last round.
     #[inline(always)]
     fn solve(self, row: &mut RowState<T>) {
         _ = row;
     }
-    /// Computes the results of an element, not yet rounded; those of the row are the same for all elements.
-    fn results(self, values: [T; N], truths: [bool; N], row: &RowState<T>) -> ([T; R], [bool; R]);
+    /// Computes the results of element `index`, not yet rounded; those of the row are the same for all elements.
+    fn results(self, values: [T; N], truths: [bool; N], row: &RowState<T>, index: u32) -> ([T; R], [bool; R]);
 }
 
 /// The row of an element. A formula that has it as an argument reduces over the last dimension of its operands.
@@ -176,6 +169,11 @@ impl<T: Real> Row<'_, T> {
     pub fn len(self) -> T {
         self.asked.len
     }
+    /// The element's place in the row, from 0 on; a whole number, exact up to 2^24.
+    #[inline(always)]
+    pub fn index(self) -> T {
+        self.asked.index
+    }
     /// A value as it is stored: rounded to the element type. Its derivative is that of the value.
     #[inline(always)]
     pub fn stored(self, value: T) -> T {
@@ -196,21 +194,29 @@ pub struct Asked<T> {
     /// The number of reductions that are answered.
     phase: usize,
     len: T,
+    index: T,
     dtype: DType,
     seen: Cell<usize>,
     given: [Cell<T>; MAX_REDUCTIONS],
 }
 
 impl<T: Real> Asked<T> {
-    /// Returns the answers of `phase` reductions, each made by `of` from the one in `row` and its number; `plain` makes the
-    /// length.
+    /// Returns the answers of `phase` reductions to element `index`, each made by `of` from the one in `row` and its
+    /// number; `plain` makes the length and the index.
     #[inline(always)]
-    pub fn new<S: Real>(row: &RowState<S>, phase: usize, of: impl Fn(S, usize) -> T, plain: impl Fn(S) -> T) -> Self {
+    pub fn new<S: Real>(
+        row: &RowState<S>,
+        phase: usize,
+        index: u32,
+        of: impl Fn(S, usize) -> T,
+        plain: impl Fn(S) -> T,
+    ) -> Self {
         let [a, b, c, ..] = row.answers;
         Asked {
             known: [of(a, 0), of(b, 1), of(c, 2)],
             phase,
             len: plain(row.len),
+            index: plain(S::whole(index as i64)),
             dtype: row.dtype,
             seen: Cell::new(0),
             given: [Cell::new(T::ZERO), Cell::new(T::ZERO), Cell::new(T::ZERO)],
@@ -242,11 +248,15 @@ impl<T: Real> Asked<T> {
         self.given.get(k).map_or(T::ZERO, Cell::get)
     }
 
-    /// Returns what was given to reduction `k`, alone in its round.
+    /// Returns what was given to the reductions from `first` on.
     #[inline(always)]
-    pub fn alone(&self, k: usize) -> [T; MAX_GIVEN] {
+    pub fn from(&self, first: usize) -> [T; MAX_GIVEN] {
         let mut given = [T::ZERO; MAX_GIVEN];
-        given[0] = self.given(k);
+        let mut k = 0;
+        while k < MAX_REDUCTIONS - first {
+            given[k] = self.given(first + k);
+            k += 1;
+        }
         given
     }
 }
@@ -281,17 +291,18 @@ pub fn shared<T: Real>(reduction: Reduction, total: T, len: T, count: T) -> T {
 /// Returns the vectors of 16 bytes that the kernels promise: loads, stores.
 #[must_use]
 pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
-    let (mut stores, mut k) = (false, 0);
+    let (widest, mut stores, mut k) = (info.widest(element), false, 0);
     while k < info.results.len() {
-        let size = match info.fixed_type(k) {
-            Some(dtype) => dtype.size(),
-            None if info.bool_results >> k & 1 == 1 => 1,
-            None => element,
-        };
-        stores |= size >= element && !info.is_row_result(k);
+        stores |= info.result_size(k, element) >= widest && !info.is_row_result(k);
         k += 1;
     }
-    [info.bool_operands == 0, stores]
+    [info.bool_operands() == 0, stores]
+}
+
+/// True if the row has each result once.
+#[must_use]
+pub const fn all_of_row(info: &OpInfo) -> bool {
+    info.row_results as u32 == (1 << info.results.len()) - 1
 }
 
 /// Returns an f32 rounded to a type of floats; as it is for others.
@@ -387,7 +398,7 @@ mod tests {
         let mut row = RowState::new(2, DType::F32);
         let plain = |x: f64| x;
         let phase = |row: &RowState<f64>, k: usize, x: f64| {
-            let asked = Asked::new(row, k, |known, _| known, plain);
+            let asked = Asked::new(row, k, 0, |known, _| known, plain);
             let y = formula(x, asked.row());
             (y, asked.given(0), asked.given(1))
         };

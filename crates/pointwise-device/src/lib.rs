@@ -66,4 +66,6 @@ pub mod rope;
 #[cfg(target_arch = "nvptx64")]
 pub mod rows;
 #[cfg(target_arch = "nvptx64")]
+mod stored;
+#[cfg(target_arch = "nvptx64")]
 pub mod thread;

@@ -12,14 +12,15 @@ use core::arch::asm;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
-    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, first_answer, most_threads,
+    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, all_of_row, first_answer, most_threads,
 };
-use pointwise_core::{Coarse, DType, Logic, Rough, Word};
+use pointwise_core::{Logic, Word};
 
 use crate::element::Bool;
 use crate::formula::{Places, Tensors, place, put, splat};
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
+use crate::stored;
 use crate::thread;
 
 /// The rows of a launch.
@@ -43,7 +44,7 @@ struct Part<O, const N: usize, const R: usize> {
     operands: [*const u8; N],
     /// Bit `k`: operand `k` has an element for each of the row. The others are in `once`.
     moving: u32,
-    /// A vector of the one element, of operands that are not moving.
+    /// A vector of the one element, of operands that are not moving; of a stored operand the element in f32.
     once: [[u64; 2]; N],
     /// The elements of the row; 0 for a thread without a row, which others of its warp wait for.
     len: u32,
@@ -129,6 +130,9 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     op.solve(&mut row);
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe { part.write_of_row::<E>(&row) };
+    if const { all_of_row(&O::INFO) } {
+        return;
+    }
     let mut index = part.thread;
     while index < vectors {
         thread::no_unrolling();
@@ -154,10 +158,19 @@ const fn all<const N: usize>() -> u32 {
     (1 << N) - 1
 }
 
+/// True if the row has one element of operand `k`.
+#[inline(always)]
+const fn is_row_operand<O: OpData>(k: usize) -> bool {
+    O::INFO.row_operands >> k & 1 == 1
+}
+
 /// Bytes of an element of operand `k`.
 #[inline(always)]
 const fn size<E, O: OpData>(k: usize) -> usize {
-    if O::INFO.bool_operands >> k & 1 == 1 { 1 } else { size_of::<E>() }
+    if const { O::INFO.has_stored() } {
+        return const { O::INFO }.operand_size(k, size_of::<E>());
+    }
+    if const { O::INFO.bool_operands() } >> k & 1 == 1 { 1 } else { size_of::<E>() }
 }
 
 impl<O, const N: usize, const R: usize> Part<O, N, R>
@@ -188,11 +201,7 @@ where
         let at: Places<N, R> = place(steps, if is_there { row } else { shape.rows - 1 });
         let mut results = tensors.results;
         unroll!(at most 8: k < R => {
-            let bytes = match const { O::INFO }.fixed_type(k) {
-                Some(dtype) => dtype.size(),
-                None if const { O::INFO.bool_results } >> k & 1 == 1 => 1,
-                None => size_of::<E>(),
-            };
+            let bytes = const { O::INFO }.result_size(k, size_of::<E>());
             results[k] = results[k].wrapping_offset(at.results[k] as isize * bytes as isize);
         });
         let (mut operands, mut moving, mut once) = (tensors.operands, 0, [[0; 2]; N]);
@@ -202,14 +211,18 @@ where
         });
         if moving != all::<N>() {
             unroll!(at most 12: k < N => {
-                let is_bool = const { O::INFO.bool_operands } >> k & 1 == 1;
+                let is_bool = const { O::INFO.bool_operands() } >> k & 1 == 1;
+                let stored = if const { O::INFO.has_stored() } { const { O::INFO }.stored_operand(k) } else { None };
                 // SAFETY: the operand is one element; the caller's contract.
                 once[k] = unsafe {
                     match how(tensors.mode, k as u32) {
                         ONCE if is_there => {
                             let element = memory::load(operands[k], size::<E, O>(k))[0];
-                            if is_bool { splat::<Bool>(element) } else { splat::<E>(element) }
+                            if let Some(dtype) = stored {
+                                [stored::unpack::<1>(dtype, [element, 0])[0].to_word(), 0]
+                            } else if is_bool { splat::<Bool>(element) } else { splat::<E>(element) }
                         }
+                        NUMBER if stored.is_some() => [tensors.words[k], 0],
                         NUMBER if is_bool => splat::<Bool>(tensors.words[k]),
                         NUMBER => packed::pack::<E, L>([E::Compute::from_word(tensors.words[k]); L]),
                         _ => [0; 2],
@@ -246,7 +259,8 @@ where
                 let first = (index + j as u32 * self.threads) * L as u32;
                 unroll!(at most 12: k < N => {
                     let bits = 8 * size::<E, O>(k);
-                    unroll!(l < L => {
+                    // An operand of the row has no vectors.
+                    unroll!(l < if const { O::INFO.row_operands != 0 } && is_row_operand::<O>(k) { 0 } else { L } => {
                         let at = first + l as u32;
                         let place = self.operands[k].wrapping_add(at as usize * size::<E, O>(k));
                         let works = at < self.len && self.moves(k);
@@ -261,16 +275,22 @@ where
             unroll!(at most 4: j < V => {
                 let first = (index + j as u32 * self.threads) * L as u32;
                 unroll!(at most 12: k < N => {
-                    let place = self.operands[k].wrapping_add(first as usize * size::<E, O>(k));
-                    let works = (first < self.len && self.moves(k)) as u32;
-                    // SAFETY: the vector is of the row; the caller's contract.
-                    held[j][k] = unsafe { memory::load_here_if(place, L * size::<E, O>(k), works) };
+                    if const { O::INFO.row_operands == 0 } || !is_row_operand::<O>(k) {
+                        let place = self.operands[k].wrapping_add(first as usize * size::<E, O>(k));
+                        let works = (first < self.len && self.moves(k)) as u32;
+                        // SAFETY: the vector is of the row; the caller's contract.
+                        held[j][k] = unsafe { memory::load_here_if(place, L * size::<E, O>(k), works) };
+                    }
                 });
             });
         }
         if self.moving != all::<N>() {
             unroll!(at most 4: j < V => {
-                unroll!(at most 12: k < N => { held[j][k] = if self.moves(k) { held[j][k] } else { self.once[k] }; });
+                unroll!(at most 12: k < N => {
+                    if !const { O::INFO.has_stored() } || const { O::INFO }.stored_operand(k).is_none() {
+                        held[j][k] = if self.moves(k) { held[j][k] } else { self.once[k] };
+                    }
+                });
             });
         }
         held
@@ -290,11 +310,10 @@ where
     ) {
         unroll!(at most 4: j < V => {
             let first = (index + j as u32 * self.threads) * L as u32;
-            let lanes = Lanes::<N, L>::of::<E, O>(&held[j]);
+            let lanes = self.lanes::<E, L>(&held[j]);
             let mut given = [[0.0; L]; MAX_GIVEN];
             unroll!(l < L => {
-                let is_first = j == 0 && l == 0 && first == 0;
-                let each = self.op.given(round, lanes.values[l], lanes.truths[l], row, is_first);
+                let each = self.op.given(round, lanes.values[l], lanes.truths[l], row, first + l as u32);
                 unroll!(at most 9: k < MAX_GIVEN => { given[k][l] = each[k]; });
             });
             if first + L as u32 <= self.len {
@@ -319,7 +338,7 @@ where
     ) {
         unroll!(at most 4: j < V => {
             let first = (index + j as u32 * self.threads) * L as u32;
-            let results = self.results(&Lanes::<N, L>::of::<E, O>(&held[j]), row);
+            let results = self.results(&self.lanes::<E, L>(&held[j]), row, first);
             // SAFETY: what is stored is of the row; the caller's contract.
             unsafe {
                 if is_single {
@@ -345,15 +364,38 @@ where
             let element = unsafe { memory::load_unless(place, size::<E, O>(k), how) };
             bits[k] = if self.moves(k) { [element, 0] } else { self.once[k] };
         });
-        Lanes::of::<E, O>(&bits)
+        self.lanes::<E, 1>(&bits)
     }
 
-    /// Computes the results of a vector.
+    /// Returns the operands of `L` elements.
     #[inline(always)]
-    fn results<const L: usize>(&self, lanes: &Lanes<N, L>, row: &RowState<f32>) -> Results<R, L> {
+    fn lanes<E: Packed, const L: usize>(&self, bits: &[[u64; 2]; N]) -> Lanes<N, L> {
+        let mut lanes = Lanes { values: [[0.0; N]; L], truths: [[false; N]; L] };
+        unroll!(at most 12: k < N => {
+            if const { O::INFO.has_stored() } && let Some(dtype) = const { O::INFO }.stored_operand(k) {
+                let one = f32::from_word(self.once[k][0]);
+                let mut values = [one; L];
+                if !is_row_operand::<O>(k) && self.moves(k) {
+                    values = stored::unpack::<L>(dtype, bits[k]);
+                }
+                unroll!(l < L => { lanes.values[l][k] = values[l]; });
+            } else if const { O::INFO.bool_operands() } >> k & 1 == 1 {
+                let truths = packed::unpack::<Bool, L>(bits[k]);
+                unroll!(l < L => { lanes.truths[l][k] = truths[l].0; });
+            } else {
+                let values = packed::unpack::<E, L>(bits[k]);
+                unroll!(l < L => { lanes.values[l][k] = f32::from_bits(values[l].to_word() as u32); });
+            }
+        });
+        lanes
+    }
+
+    /// Computes the results of a vector, from element `first` on.
+    #[inline(always)]
+    fn results<const L: usize>(&self, lanes: &Lanes<N, L>, row: &RowState<f32>, first: u32) -> Results<R, L> {
         let mut results = Results { values: [[0.0; L]; R], truths: [[Logic(false); L]; R] };
         unroll!(l < L => {
-            let (of_type, of_bool) = self.op.results(lanes.values[l], lanes.truths[l], row);
+            let (of_type, of_bool) = self.op.results(lanes.values[l], lanes.truths[l], row, first + l as u32);
             unroll!(at most 8: k < R => {
                 results.values[k][l] = of_type[k];
                 results.truths[k][l] = Logic(of_bool[k]);
@@ -408,7 +450,7 @@ where
             // SAFETY: the row has an element; the caller's contract.
             lanes = unsafe { self.single::<E>(0) };
         }
-        let (of_type, of_bool) = self.op.results(lanes.values[0], lanes.truths[0], row);
+        let (of_type, of_bool) = self.op.results(lanes.values[0], lanes.truths[0], row, 0);
         unroll!(at most 8: k < R => {
             if const { O::INFO }.is_row_result(k) {
                 // SAFETY: the caller's contract.
@@ -429,23 +471,6 @@ struct Results<const R: usize, const L: usize> {
 struct Lanes<const N: usize, const L: usize> {
     values: [[f32; N]; L],
     truths: [[bool; N]; L],
-}
-
-impl<const N: usize, const L: usize> Lanes<N, L> {
-    #[inline(always)]
-    fn of<E: Packed, O: OpData>(bits: &[[u64; 2]; N]) -> Self {
-        let mut lanes = Lanes { values: [[0.0; N]; L], truths: [[false; N]; L] };
-        unroll!(at most 12: k < N => {
-            if const { O::INFO.bool_operands } >> k & 1 == 1 {
-                let truths = packed::unpack::<Bool, L>(bits[k]);
-                unroll!(l < L => { lanes.truths[l][k] = truths[l].0; });
-            } else {
-                let values = packed::unpack::<E, L>(bits[k]);
-                unroll!(l < L => { lanes.values[l][k] = f32::from_bits(values[l].to_word() as u32); });
-            }
-        });
-        lanes
-    }
 }
 
 /// The parts of a thread's elements in the reductions of a round, for each lane of a vector.
@@ -585,13 +610,9 @@ unsafe fn store<E: Packed, O: OpData, const V: usize>(
 ) {
     // SAFETY: the caller's contract.
     unsafe {
-        match const { O::INFO }.fixed_type(k) {
-            Some(DType::F32) => put::<f32, V>(target, at, values, true),
-            Some(DType::F16) => put::<crate::f16, V>(target, at, coarse(values), true),
-            Some(DType::BF16) => put::<crate::bf16, V>(target, at, coarse(values), true),
-            Some(DType::F8E4M3) => put::<crate::F8E4M3, V>(target, at, rough(values), true),
-            Some(DType::F8E5M2) => put::<crate::F8E5M2, V>(target, at, rough(values), true),
-            _ if const { O::INFO.bool_results } >> k & 1 == 1 => put::<Bool, V>(target, at, truths, true),
+        match const { O::INFO }.stored_result(k) {
+            Some(dtype) => stored::store::<V>(dtype, target, at, values, true),
+            _ if const { O::INFO.bool_results() } >> k & 1 == 1 => put::<Bool, V>(target, at, truths, true),
             _ => {
                 let mut lanes = [E::Compute::from_word(0); V];
                 unroll!(l < V => { lanes[l] = E::Compute::from_word(values[l].to_bits() as u64); });
@@ -599,18 +620,4 @@ unsafe fn store<E: Packed, O: OpData, const V: usize>(
             }
         }
     }
-}
-
-#[inline(always)]
-fn coarse<const V: usize>(values: [f32; V]) -> [Coarse; V] {
-    let mut lanes = [Coarse(0.0); V];
-    unroll!(l < V => { lanes[l] = Coarse(values[l]); });
-    lanes
-}
-
-#[inline(always)]
-fn rough<const V: usize>(values: [f32; V]) -> [Rough; V] {
-    let mut lanes = [Rough(0.0); V];
-    unroll!(l < V => { lanes[l] = Rough(values[l]); });
-    lanes
 }

@@ -28,7 +28,7 @@ pub(crate) fn check(body: &Block, generic: &Ident, arguments: &[Argument], is_re
     let mut names = Names { of_type: Vec::new(), whole: Vec::new(), generic, is_real };
     for argument in arguments {
         match argument {
-            Argument::Operand(value) if !value.is_bool => names.of_type.push(&value.name),
+            Argument::Operand(value) if !value.is_bool() && !value.is_row => names.of_type.push(&value.name),
             Argument::Param(param) => match param.kind {
                 ParamKind::Whole => names.whole.push(&param.name),
                 ParamKind::Number | ParamKind::Probability => names.of_type.push(&param.name),

@@ -58,7 +58,7 @@ impl Form {
             |values: &[Value]| values.iter().filter(|value| value.has_gradient()).cloned().collect::<Vec<_>>();
         let (results, ulp, name) = (of_type(&op.results), op.grad_accuracy, op.symbol());
         let grads: Vec<Value> = match &*results {
-            [result] => vec![Value { is_row: result.is_row, ..of_type_named("grad") }],
+            [result] => vec![Value { is_row: result.is_row, fixed: result.fixed, ..of_type_named("grad") }],
             several => several.iter().map(gradient).collect(),
         };
         let operands: Vec<Value> = op.operands().cloned().collect();
@@ -125,8 +125,8 @@ impl Form {
         let (first, first_result) = (self.operands.first(), self.results.first());
         !is_gated
             && self.results.len() == 1
-            && first.is_some_and(|operand| !operand.is_bool)
-            && first_result.is_some_and(|result| result.has_gradient() && !result.is_row)
+            && first.is_some_and(|operand| operand.fixed.is_none())
+            && first_result.is_some_and(|result| result.fixed.is_none() && !result.is_row)
     }
 
     /// True if the op moves elements, so that it has kernels for each width.
@@ -168,11 +168,11 @@ fn property(word: &Ident) -> TokenStream {
 
 /// The gradient of a tensor.
 fn gradient(value: &Value) -> Value {
-    Value { is_row: value.is_row, ..of_type_named(&format!("grad_{}", value.name)) }
+    Value { is_row: value.is_row, fixed: value.fixed, ..of_type_named(&format!("grad_{}", value.name)) }
 }
 
 fn of_type_named(name: &str) -> Value {
-    Value { name: hidden(name), is_bool: false, is_channel: false, is_row: false, fixed: None }
+    Value { name: hidden(name), is_channel: false, is_row: false, fixed: None }
 }
 
 /// A name that no name of the user's is taken for.
@@ -266,30 +266,37 @@ fn declaration(op: &Op, form: &Form) -> TokenStream {
     }
 }
 
+/// Returns the element types that are not the op's; none if all tensors have that.
+fn fixed_types(values: &[Value]) -> Vec<TokenStream> {
+    if values.iter().all(|value| value.fixed.is_none()) {
+        return Vec::new();
+    }
+    let core = core();
+    let of = |value: &Value| match value.fixed {
+        Some(each) => {
+            let dtype = Ident::new(each.dtype(), Span::call_site());
+            quote!(::core::option::Option::Some(#core::DType::#dtype))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    values.iter().map(of).collect()
+}
+
 /// The data of an op, and its parameters from a launch.
 fn data(op: &Op, form: &Form) -> TokenStream {
     let core = core();
     let Form { name, operands, results, doc, accuracy, .. } = form;
     let names = |values: &[Value]| values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>();
-    let bools =
-        |values: &[Value]| values.iter().enumerate().map(|(k, value)| u16::from(value.is_bool) << k).sum::<u16>();
+    let bits = |values: &[Value], of: fn(&Value) -> bool| {
+        values.iter().enumerate().map(|(k, value)| u16::from(of(value)) << k).sum::<u16>()
+    };
     let (operand_names, result_names) = (names(operands), names(results));
-    let (bool_operands, bool_results) = (bools(operands), bools(results));
-    let channel_operands: u16 =
-        operands.iter().enumerate().map(|(k, operand)| u16::from(operand.is_channel) << k).sum();
+    let channel_operands = bits(operands, |operand| operand.is_channel);
     let of_rows = (form.kind == "Rows").then(|| {
-        let of_row =
-            |values: &[Value]| values.iter().enumerate().map(|(k, value)| u16::from(value.is_row) << k).sum::<u16>();
-        let (operands, of_results) = (of_row(operands), of_row(results));
-        let fixed = results.iter().map(|result| match result.fixed {
-            Some(each) => {
-                let dtype = Ident::new(each.dtype(), Span::call_site());
-                quote!(::core::option::Option::Some(#core::DType::#dtype))
-            }
-            None => quote!(::core::option::Option::None),
-        });
-        quote!(row_operands: #operands, row_results: #of_results, result_types: &[#(#fixed),*],)
+        let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_row));
+        quote!(row_operands: #operands, row_results: #results,)
     });
+    let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
     let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
@@ -366,8 +373,8 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 kind: #core::Kind::#kind,
                 gradient_of: #gradient_of,
                 operands: &[#(#operand_names),*],
-                bool_operands: #bool_operands,
-                bool_results: #bool_results,
+                operand_types: &[#(#operand_types),*],
+                result_types: &[#(#result_types),*],
                 channel_operands: #channel_operands,
                 #of_rows
                 is_random: #is_random,
@@ -410,7 +417,9 @@ fn arguments_behind(op: &Op, before: usize, is_there: impl Fn(&Ident) -> bool) -
     let mut argument = |argument: &Argument| match argument {
         Argument::Operand(value) if is_there(&value.name) => {
             let k = operands.next();
-            Some(if value.is_bool { quote!(#truths[#k]) } else { quote!(#values[#k]) })
+            let value_of = if value.is_bool() { quote!(#truths[#k]) } else { quote!(#values[#k]) };
+            let core = core();
+            Some(if value.is_row { quote!(#core::rows::PerRow(#value_of)) } else { value_of })
         }
         Argument::Param(param) if is_there(&param.name) => {
             let name = &param.name;
@@ -449,9 +458,9 @@ fn formula(op: &Op) -> TokenStream {
     let pattern = pattern(&results);
     let zero = quote!(<#ident as #core::Value>::ZERO);
     let of_type =
-        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { zero.clone() } else { quote!(#y) });
+        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool() { zero.clone() } else { quote!(#y) });
     let of_bool =
-        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool { quote!(#y) } else { quote!(false) });
+        op.results.iter().zip(&results).map(|(value, y)| if value.is_bool() { quote!(#y) } else { quote!(false) });
     let implementation = match op.kind {
         OpKind::Generator => generator(op, &arguments),
         OpKind::Rows => rows::formula(op, &arguments),

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::common::Form;
 use crate::entries::Entries;
 use crate::generator::Generated;
-use crate::signature::{Op, OpKind};
+use crate::signature::{Op, OpKind, Value};
 use crate::words::Type;
 
 /// All entries, which exist for the device alone.
@@ -29,9 +29,10 @@ pub(crate) fn types(form: &Form) -> Vec<Type> {
 }
 
 /// The element types that bodies are made for: one for each compute type. Those of 8-bit floats are computed as those of 16
-/// bits. Ops that draw random words, or reduce over rows, have none.
+/// bits. Ops that draw random words, reduce over rows, or convert elements have none.
 fn bodies(op: &Op, form: &Form) -> Vec<Type> {
-    if op.is_random() || op.kind == OpKind::Rows {
+    let is_stored = form.operands.iter().chain(&form.results).any(Value::is_stored);
+    if op.is_random() || op.kind == OpKind::Rows || is_stored {
         return Vec::new();
     }
     let types = types(form);
@@ -48,8 +49,8 @@ pub(crate) fn made(op: &Op, form: &Form) -> Entries {
         symbol: format!("formula_{}", form.name),
         type_name: form.type_name.clone(),
         is_generic: form.is_generic(),
-        operands: form.operands.iter().map(|operand| operand.is_bool).collect(),
-        results: form.results.iter().map(|result| result.is_bool).collect(),
+        operands: form.operands.iter().map(|operand| operand.fixed).collect(),
+        results: form.results.iter().map(|result| result.fixed).collect(),
         words: form.words(),
         is_random: op.is_random(),
         is_of_rows: op.kind == OpKind::Rows,

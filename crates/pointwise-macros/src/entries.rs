@@ -31,10 +31,10 @@ pub(crate) struct Entries {
     pub(crate) type_name: Ident,
     /// Whether the struct is generic over the compute type.
     pub(crate) is_generic: bool,
-    /// Which operands are bools.
-    pub(crate) operands: Vec<bool>,
-    /// Which results are bools.
-    pub(crate) results: Vec<bool>,
+    /// The element types of operands that do not have the op's.
+    pub(crate) operands: Vec<Option<Type>>,
+    /// The element types of results that do not have the op's.
+    pub(crate) results: Vec<Option<Type>>,
     /// Words of its parameters.
     pub(crate) words: usize,
     pub(crate) is_random: bool,
@@ -73,6 +73,18 @@ impl Entries {
         (element, this)
     }
 
+    /// The bytes of the largest element, which decide how many a vector has.
+    fn widest(&self, element: &TokenStream, this: &TokenStream) -> TokenStream {
+        let core = self.core();
+        let size = quote!(::core::mem::size_of::<#element>());
+        let is_stored = |fixed: &Option<Type>| fixed.is_some_and(|each| each != Type::Bool);
+        if self.operands.iter().chain(&self.results).any(is_stored) {
+            quote!(<#this as #core::OpData>::INFO.widest(#size))
+        } else {
+            size
+        }
+    }
+
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
         if self.is_of_rows {
@@ -89,7 +101,7 @@ impl Entries {
         let (operands, results) = (self.operands.len(), self.results.len());
         let (element, this) = self.typed(each);
         let word = if each == Type::I64 { quote!(u64) } else { quote!(u32) };
-        let word_of = |&is_bool: &bool| if is_bool { quote!(u32) } else { word.clone() };
+        let word_of = |fixed: &Option<Type>| if fixed.is_some() { quote!(u32) } else { word.clone() };
         let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
         let (x, x_types) = (numbered("x", operands), self.operands.iter().map(word_of));
         let params = numbered("p", self.words);
@@ -122,14 +134,15 @@ impl Entries {
         let tensors = operands + results;
         let (element, this) = self.typed(each);
         let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
-        let element_of = |&is_bool: &bool| if is_bool { quote!(#core::element::Bool) } else { element.clone() };
+        let element_of = |fixed: &Option<Type>| fixed.map_or_else(|| element.clone(), |each| self.typed(each).0);
         let (x, y) = (numbered("x", operands), numbered("y", results));
         let (x_types, y_types) = (self.operands.iter().map(element_of), self.results.iter().map(element_of));
         let (given, params) = (numbered("w", operands), numbered("p", self.words));
         let zeros = (params.len()..8).map(|_| quote!(0));
         let draw = if self.is_random { quote!(draw) } else { quote!(#core::Draw::NONE) };
         let draw_parameter = self.is_random.then(|| quote!(draw: #core::Draw,));
-        let lanes = quote!({ #core::formula::lanes(::core::mem::size_of::<#element>(), #tensors) });
+        let size = self.widest(&element, &this);
+        let lanes = quote!({ #core::formula::lanes(#size, #tensors) });
         let launch = quote!(#core::launch);
         let (places, steps, call) = match class {
             "flat" => (
@@ -140,7 +153,6 @@ impl Entries {
                 },
             ),
             "held" | "streamed" => {
-                let size = quote!(::core::mem::size_of::<#element>());
                 let lanes = quote!({ #core::rows::lanes(#size) });
                 // Several vectors at a time would take too many registers where a row is read again and again.
                 let vectors =
@@ -268,14 +280,14 @@ impl Entries {
 
     /// Whether a table may have all results: those of two operands of one byte each, without parameters.
     fn has_lookup(&self, each: Type) -> bool {
-        let is_of_two = matches!((&*self.operands, &*self.results), ([false, false], [_]));
+        let is_of_two = matches!((&*self.operands, &*self.results), ([None, None], [None | Some(Type::Bool)]));
         is_of_two && self.words == 0 && !self.is_random && each.is_byte()
     }
 
     /// Whether a kernel makes a table of all results: of one operand and one result of the same 8-bit floats, whose
     /// formulas are longer than a look-up.
     fn has_codes(&self, each: Type) -> bool {
-        matches!((&*self.operands, &*self.results), ([false], [false])) && !self.is_random && each.is_fp8()
+        matches!((&*self.operands, &*self.results), ([None], [None])) && !self.is_random && each.is_fp8()
     }
 
     /// True if there is a body for elements of a type.

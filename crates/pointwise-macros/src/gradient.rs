@@ -16,7 +16,7 @@ pub(crate) fn items(op: &Op) -> TokenStream {
     let form = Form::gradient_of(op);
     let body = match op.gradient() {
         Some(function) => {
-            let grads = op.results.iter().filter(|result| !result.is_bool).count();
+            let grads = op.results.iter().filter(|result| result.has_gradient()).count();
             let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
             let (pattern, arguments) = (pattern(&names), arguments_of_gradient(op, grads));
             let falses = names.iter().map(|_| quote!(false));
@@ -38,7 +38,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
     let (type_name, ident) = (&op.type_name, &op.generic.ident);
     let tangents = form.results.len();
     let dual = quote!(#core::dual::Dual::<#ident, #tangents>);
-    let grads: Vec<usize> = (0..op.results.iter().filter(|result| !result.is_bool).count()).collect();
+    let grads: Vec<usize> = (0..op.results.iter().filter(|result| result.has_gradient()).count()).collect();
     let seed = match &*grads {
         [single] => quote!(#values[#single]),
         _ => quote!(<#ident as #core::Value>::ONE),
@@ -49,14 +49,17 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
             let k = at;
             let is_saved = op.is_saved(&value.name);
             at += usize::from(is_saved);
-            if value.is_bool {
+            if value.is_bool() {
                 return if is_saved { quote!(#truths[#k]) } else { quote!(false) };
+            }
+            // The gradient does not depend on an operand that it does not read.
+            let saved = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
+            if !value.has_gradient() {
+                return quote!(#dual::constant(#saved));
             }
             variable += 1;
             let tangent = variable - 1;
-            // The gradient does not depend on an operand that it does not read.
-            let value = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
-            quote!(#dual::variable(#value, #tangent, #seed))
+            quote!(#dual::variable(#saved, #tangent, #seed))
         }
         Argument::Bits => quote!(#bits),
         Argument::Index | Argument::Row(_) => unreachable!("a generator has no gradient, and rows have their own"),
@@ -80,7 +83,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
     });
     let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
     let of_type: Vec<&Ident> =
-        op.results.iter().zip(&results).filter(|(result, _)| !result.is_bool).map(|(_, y)| y).collect();
+        op.results.iter().zip(&results).filter(|(result, _)| result.has_gradient()).map(|(_, y)| y).collect();
     let pattern = pattern(&results);
     let gradients = (0..tangents).map(|k| match &*of_type {
         [single] => quote!(#single.gradient(#k)),

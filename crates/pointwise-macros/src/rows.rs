@@ -1,5 +1,7 @@
 //! Formulas that reduce over a row: what they ask, and how a round of theirs is evaluated.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Block, Error, Result};
@@ -16,6 +18,8 @@ pub(crate) struct Ask {
     reduction: Reduction,
     /// True if `.detach()` stands behind it: no gradient goes through it.
     is_detached: bool,
+    /// The round that answers it: reductions that do not need each other's answers share one.
+    round: usize,
 }
 
 /// A reduction.
@@ -59,7 +63,79 @@ pub(crate) fn asks(body: &Block, row: &Ident) -> Result<Vec<Ask>> {
         let why = format!("the formula reduces nothing: write `{row}.sum(x)`, or remove the argument");
         return Err(Error::new(row.span(), why));
     }
+    let mut needs = Needs { row, of: BTreeMap::new(), reductions: Vec::new() };
+    needs.of_tokens(body.to_token_stream());
+    let (mut round, mut first) = (0, 0);
+    for (k, ask) in found.iter_mut().enumerate() {
+        if needs.reductions.get(k).is_none_or(|needed| needed >> first != 0) && k > 0 {
+            (round, first) = (round + 1, k);
+        }
+        ask.round = round;
+    }
     Ok(found)
+}
+
+/// The reductions whose answers a value may depend on: bit `k` for reduction `k`.
+type Answers = u32;
+
+/// Finds out which reductions need which answers, by the names that their arguments mention. Too many are harmless.
+struct Needs<'a> {
+    row: &'a Ident,
+    /// Of each name.
+    of: BTreeMap<String, Answers>,
+    /// Of each reduction's argument.
+    reductions: Vec<Answers>,
+}
+
+impl Needs<'_> {
+    /// Returns the answers that the value of some statements may depend on.
+    fn of_tokens(&mut self, tokens: TokenStream) -> Answers {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let statements = tokens.split(|token| is_sign(Some(token), ';'));
+        statements.map(|statement| self.of_statement(statement)).fold(0, |all, one| all | one)
+    }
+
+    fn of_statement(&mut self, tokens: &[TokenTree]) -> Answers {
+        let (mut needed, mut k) = (0, 0);
+        while k < tokens.len() {
+            match &tokens[k..] {
+                [TokenTree::Ident(row), _, TokenTree::Ident(word), TokenTree::Group(arguments), ..]
+                    if row == self.row =>
+                {
+                    let given = self.of_tokens(arguments.stream());
+                    needed |= given;
+                    if Reduction::named(word).is_some() {
+                        needed |= 1 << self.reductions.len();
+                        self.reductions.push(given);
+                    }
+                    k += 3;
+                }
+                [TokenTree::Group(group), ..] => needed |= self.of_tokens(group.stream()),
+                [TokenTree::Ident(name), ..] => needed |= self.of.get(&name.to_string()).copied().unwrap_or(0),
+                _ => {}
+            }
+            k += 1;
+        }
+        // A `let` binds the names before its `=`; any other statement may change every name in it.
+        let is_let = matches!(tokens.first(), Some(TokenTree::Ident(word)) if word == "let");
+        let bound = match tokens.iter().position(|token| is_sign(Some(token), '=')) {
+            Some(at) if is_let => &tokens[..at],
+            _ => tokens,
+        };
+        self.bind(bound.iter().cloned().collect(), needed);
+        needed
+    }
+
+    /// Has every name among tokens depend on answers.
+    fn bind(&mut self, tokens: TokenStream, needed: Answers) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.bind(group.stream(), needed),
+                TokenTree::Ident(name) => *self.of.entry(name.to_string()).or_default() |= needed,
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Visits tokens in the order of evaluation. `branch` is true where not every element comes along.
@@ -120,7 +196,7 @@ fn ask(tokens: &[TokenTree], row: &Ident, branch: bool, found: &mut Vec<Ask>) ->
         let behind = &tokens[4..];
         let is_detached =
             is_sign(behind.first(), '.') && matches!(behind.get(1), Some(TokenTree::Ident(word)) if word == "detach");
-        found.push(Ask { reduction, is_detached });
+        found.push(Ask { reduction, is_detached, round: 0 });
     }
     Ok(3)
 }
@@ -163,7 +239,7 @@ fn implementation(form: &Form, rounds: &TokenStream, bodies: [TokenStream; 3]) -
     let this = form.at(&quote!(#ident));
     let generics = form.is_generic().then(|| quote!(<#ident: #core::Word>));
     let (n, r) = form.counts();
-    let [values, truths, round, row, is_first] = ["values", "truths", "round", "row", "is_first"].map(hidden);
+    let [values, truths, round, row, index] = ["values", "truths", "round", "row", "index"].map(hidden);
     quote! {
         impl #generics #core::rows::RowData for #this {
             const ROUNDS: &'static [&'static [#core::rows::Reduction]] = #rounds;
@@ -178,7 +254,7 @@ fn implementation(form: &Form, rounds: &TokenStream, bodies: [TokenStream; 3]) -
                 #values: [#ident; #n],
                 #truths: [bool; #n],
                 #row: &#core::rows::RowState<#ident>,
-                #is_first: bool,
+                #index: u32,
             ) -> [#ident; #core::rows::MAX_GIVEN] {
                 #given
             }
@@ -192,6 +268,7 @@ fn implementation(form: &Form, rounds: &TokenStream, bodies: [TokenStream; 3]) -
                 #values: [#ident; #n],
                 #truths: [bool; #n],
                 #row: &#core::rows::RowState<#ident>,
+                #index: u32,
             ) -> ([#ident; #r], [bool; #r]) {
                 #results
             }
@@ -199,33 +276,55 @@ fn implementation(form: &Form, rounds: &TokenStream, bodies: [TokenStream; 3]) -
     }
 }
 
-/// What a formula is evaluated with, at the generic type: the statement that answers its row.
+/// The reductions of each round, and the first of each.
+fn rounds(op: &Op) -> (Vec<TokenStream>, Vec<usize>) {
+    let last = op.asks.last().map_or(0, |ask| ask.round + 1);
+    let of = |round: usize| op.asks.iter().filter(move |ask| ask.round == round).map(|ask| ask.reduction);
+    let lists = (0..last).map(|round| {
+        let reductions = of(round);
+        quote!(&[#(#reductions),*])
+    });
+    (lists.collect(), (0..last).map(|round| op.asks.iter().take_while(|ask| ask.round < round).count()).collect())
+}
+
+/// The statements that evaluate the formula for a round, and return what it gives to the round's reductions.
+fn given(op: &Op, arguments: &[TokenStream]) -> TokenStream {
+    let [asked, round] = ["asked", "round"].map(hidden);
+    let (type_name, ident) = (&op.type_name, &op.generic.ident);
+    let (_, firsts) = rounds(op);
+    let known = hidden("known");
+    let in_round = plain(&quote!(#known));
+    let rounds = 0..firsts.len();
+    quote! {
+        let #known = match #round { #(#rounds => #firsts,)* _ => 0 };
+        #in_round
+        _ = #type_name::formula::<#ident>(#(#arguments),*);
+        #asked.from(#known)
+    }
+}
+
+/// The statement that answers a row at the generic type, where `phase` reductions have answers.
 fn plain(phase: &TokenStream) -> TokenStream {
-    let (core, [asked, row]) = (core(), ["asked", "row"].map(hidden));
-    quote!(let #asked = #core::rows::Asked::new(#row, #phase, |known, _| known, |plain| plain);)
+    let (core, [asked, row, index]) = (core(), ["asked", "row", "index"].map(hidden));
+    quote!(let #asked = #core::rows::Asked::new(#row, #phase, #index, |known, _| known, |plain| plain);)
 }
 
 /// The impls of an op.
 pub(crate) fn formula(op: &Op, arguments: &[TokenStream]) -> TokenStream {
     let (core, form) = (core(), Form::of(op));
     let (type_name, ident) = (&op.type_name, &op.generic.ident);
-    let (asked, round) = (hidden("asked"), hidden("round"));
     let names: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
     let pattern = results(op, &names);
     let zero = quote!(<#ident as #core::Value>::ZERO);
-    let of_type = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool { zero.clone() } else { quote!(#y) });
-    let of_bool = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool { quote!(#y) } else { quote!(false) });
-    let (in_round, all) = (plain(&quote!(#round)), plain(&quote!(#core::rows::MAX_REDUCTIONS)));
-    let reductions = op.asks.iter().map(|ask| ask.reduction);
+    let of_type = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool() { zero.clone() } else { quote!(#y) });
+    let of_bool = op.results.iter().zip(&names).map(|(it, y)| if it.is_bool() { quote!(#y) } else { quote!(false) });
+    let all = plain(&quote!(#core::rows::MAX_REDUCTIONS));
+    let (lists, _) = rounds(op);
     implementation(
         &form,
-        &quote!(&[#(&[#reductions]),*]),
+        &quote!(&[#(#lists),*]),
         [
-            quote! {
-                #in_round
-                _ = #type_name::formula::<#ident>(#(#arguments),*);
-                #asked.alone(#round)
-            },
+            given(op, arguments),
             quote!(),
             quote! {
                 #all
@@ -244,8 +343,7 @@ pub(crate) fn formula(op: &Op, arguments: &[TokenStream]) -> TokenStream {
 pub(crate) fn gradient(op: &Op) -> TokenStream {
     let (core, form) = (core(), Form::gradient_of(op));
     let (type_name, ident) = (&op.type_name, &op.generic.ident);
-    let [values, asked, round, row, is_first, sums] =
-        ["values", "asked", "round", "row", "is_first", "sums"].map(hidden);
+    let [values, asked, round, row, index, sums] = ["values", "asked", "round", "row", "index", "sums"].map(hidden);
     let zero = quote!(<#ident as #core::Value>::ZERO);
     let one = quote!(<#ident as #core::Value>::ONE);
     let reductions: Vec<Reduction> = op.asks.iter().map(|ask| ask.reduction).collect();
@@ -278,8 +376,9 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
         .map(|(k, (result, y))| (k, y, result.is_row))
         .collect();
 
-    let in_round = plain(&quote!(#round));
-    let forward = arguments_at(op, &|value, _| value, &|plain| plain);
+    let forward = given(op, &arguments_at(op, &|value, _| value, &|plain| plain));
+    let (lists, _) = rounds(op);
+    let forward_rounds = lists.len();
     let by_answers = {
         let dual = quote!(#core::dual::Dual::<#ident, #tangents>);
         let arguments =
@@ -287,7 +386,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
         let of_answers = (0..tangents).map(|k| {
             let terms = differentiable.iter().map(|(at, y, is_row)| {
                 let term = quote!(#core::rows::term(#values[#at], #y, #k));
-                if *is_row { quote!(if #is_first { #term } else { #zero }) } else { term }
+                if *is_row { quote!(if #index == 0 { #term } else { #zero }) } else { term }
             });
             quote!(#sums[#k] = #zero #(+ #terms)*;)
         });
@@ -314,6 +413,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
             let #asked = #core::rows::Asked::new(
                 #row,
                 #core::rows::MAX_REDUCTIONS,
+                #index,
                 |known, k| match k {
                     #(#variables)*
                     _ => #dual::constant(known),
@@ -375,6 +475,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
             let #asked = #core::rows::Asked::new(
                 #row,
                 #core::rows::MAX_REDUCTIONS,
+                #index,
                 |known, _| #dual::constant(known),
                 #dual::constant,
             );
@@ -384,13 +485,11 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
     };
     implementation(
         &form,
-        &if total == 0 { quote!(&[#(&[#reductions]),*]) } else { quote!(&[#(&[#reductions],)* &[#(#all_sums),*]]) },
+        &if total == 0 { quote!(&[#(#lists),*]) } else { quote!(&[#(#lists,)* &[#(#all_sums),*]]) },
         [
             quote! {
-                if #round < #count {
-                    #in_round
-                    _ = #type_name::formula::<#ident>(#(#forward),*);
-                    #asked.alone(#round)
+                if #round < #forward_rounds {
+                    #forward
                 } else {
                     #by_answers
                 }
@@ -416,13 +515,18 @@ fn arguments_at(
         Argument::Operand(value) => {
             let (k, is_saved) = (at, op.is_saved(&value.name));
             at += usize::from(is_saved);
-            if value.is_bool {
+            if value.is_bool() {
                 return if is_saved { quote!(#truths[#k]) } else { quote!(false) };
             }
-            number += 1;
             // The gradient does not depend on an operand that it does not read.
-            let value = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
-            variable(value, number - 1)
+            let saved = if is_saved { quote!(#values[#k]) } else { quote!(<#ident as #core::Value>::ONE) };
+            let at = if value.has_gradient() {
+                number += 1;
+                variable(saved, number - 1)
+            } else {
+                constant(saved)
+            };
+            if value.is_row { quote!(#core::rows::PerRow(#at)) } else { at }
         }
         Argument::Row(_) => quote!(#asked.row()),
         Argument::Param(param) => {

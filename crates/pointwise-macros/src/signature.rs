@@ -80,19 +80,27 @@ pub(crate) enum OpKind {
 #[derive(Clone)]
 pub(crate) struct Value {
     pub(crate) name: Ident,
-    pub(crate) is_bool: bool,
-    /// Whether it has one element for each channel.
+    /// True if it has one element for each channel.
     pub(crate) is_channel: bool,
-    /// Whether it has one element for each row.
+    /// True if it has one element for each row.
     pub(crate) is_row: bool,
     /// Its element type, if that is not the op's.
     pub(crate) fixed: Option<words::Type>,
 }
 
 impl Value {
-    /// True for a result that gradients come from: one of the op's element type.
+    pub(crate) fn is_bool(&self) -> bool {
+        self.fixed == Some(words::Type::Bool)
+    }
+
+    /// True if its type is fixed and no bool: elements are converted.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.fixed.is_some() && !self.is_bool()
+    }
+
+    /// True if gradients have its type.
     pub(crate) fn has_gradient(&self) -> bool {
-        !self.is_bool && self.fixed.is_none()
+        self.fixed.is_none_or(|each| GRADIENTS.contains(&each))
     }
 }
 
@@ -177,6 +185,15 @@ impl Op {
         let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
         let results = results(&function, &generic.ident, words.results.as_deref(), has_row)?;
         let kind = kind(&words, &arguments, &results, &types)?;
+        let stored = operands(&arguments).chain(&results).find(|value| value.is_stored());
+        if let (Some(value), Some((each, _))) = (stored, words.types.iter().find(|(each, _)| !each.is_float())) {
+            let why = format!(
+                "an element of another type is converted to the type of floats that the formula is computed in, which \
+                 {} is not: remove it from the op's types",
+                each.name()
+            );
+            return Err(Error::new(value.name.span(), why));
+        }
         if kind == OpKind::Rows && !bound.only_floats() {
             let why = format!("an op on rows is of floats: write `{}: Real`", generic.ident);
             return Err(Error::new(generic.span(), why));
@@ -209,7 +226,7 @@ impl Op {
             },
             |(ulp, _)| ulp,
         );
-        let grad_types = grad_types(&words, kind, bound, &types, &results)?;
+        let grad_types = grad_types(&words, kind, bound, &types, (&arguments, &results))?;
         if let (Grad::Function(path), true) = (&words.grad, grad_types.is_empty()) {
             let why = "a gradient has results of type f32, f16 or bf16: add one of them to the op's types, or name others as \
                        `grad_types(..)`";
@@ -217,6 +234,11 @@ impl Op {
         }
         if !grad_types.is_empty() {
             check_gradient_names(&arguments, &results)?;
+            if let Some(operand) = operands(&arguments).find(|operand| operand.is_row && operand.has_gradient()) {
+                let why = "a gradient by an operand of each row is a sum over the row, which is not derived: write `grad = \
+                           none`, or make it an operand of each element, which may have a last dimension of 1";
+                return Err(Error::new(operand.name.span(), why));
+            }
         }
         for saved in words.saves.iter().flatten() {
             if !arguments.iter().any(|argument| argument.name() == Some(saved)) {
@@ -253,10 +275,7 @@ impl Op {
     }
 
     pub(crate) fn operands(&self) -> impl Iterator<Item = &Value> {
-        self.arguments.iter().filter_map(|argument| match argument {
-            Argument::Operand(value) => Some(value),
-            _ => None,
-        })
+        operands(&self.arguments)
     }
 
     pub(crate) fn params(&self) -> impl Iterator<Item = &Param> {
@@ -323,9 +342,15 @@ fn grad_types(
     kind: OpKind,
     bound: Bound,
     types: &[words::Type],
-    results: &[Value],
+    (arguments, results): (&[Argument], &[Value]),
 ) -> Result<Vec<words::Type>> {
-    let is_differentiable = bound.has_floats() && kind != OpKind::Generator && results.iter().any(Value::has_gradient);
+    // What is rounded to fewer bits on purpose has no derivative.
+    let is_quantised = results.iter().any(|result| result.is_stored() && !result.has_gradient());
+    let is_differentiable = bound.has_floats()
+        && kind != OpKind::Generator
+        && !is_quantised
+        && results.iter().any(Value::has_gradient)
+        && operands(arguments).any(Value::has_gradient);
     if matches!(words.grad, Grad::None) || !is_differentiable {
         return Ok(Vec::new());
     }
@@ -340,18 +365,20 @@ fn grad_types(
     }
 }
 
-/// What the signature and the words say together.
+/// Returns the operands among arguments.
+fn operands(arguments: &[Argument]) -> impl Iterator<Item = &Value> {
+    arguments.iter().filter_map(|argument| match argument {
+        Argument::Operand(value) => Some(value),
+        _ => None,
+    })
+}
+
+/// Returns the kind that the signature and the words say together.
 fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words::Type]) -> Result<OpKind> {
-    let operands = || {
-        arguments.iter().filter_map(|argument| match argument {
-            Argument::Operand(value) => Some(value),
-            _ => None,
-        })
-    };
     let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits));
     if let Some(span) = words.gated {
-        let are_plain = operands().all(|operand| !operand.is_bool && !operand.is_channel);
-        if operands().count() != 2 || !are_plain || bits || results.len() != 1 || results[0].is_bool {
+        let are_plain = operands(arguments).all(|operand| operand.fixed.is_none() && !operand.is_channel);
+        if operands(arguments).count() != 2 || !are_plain || bits || results.len() != 1 || results[0].fixed.is_some() {
             let why = "a gated op has two operands, gate and value, and one result, all of the generic type, and no random \
                        word";
             return Err(Error::new(span, why));
@@ -361,14 +388,11 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
         return of_rows(words, bits, arguments, results);
     }
-    if let Some((_, Some((_, span)))) = words.results.iter().flatten().find(|(_, fixed)| fixed.is_some()) {
-        return Err(Error::new(*span, "results of other types are of ops that have a row: remove the type"));
-    }
     if !arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
         return Ok(OpKind::Elementwise);
     }
     let refuse = |span: Span, why: &str| Err(Error::new(span, why));
-    if let Some(operand) = operands().next() {
+    if let Some(operand) = operands(arguments).next() {
         return refuse(
             operand.name.span(),
             "an op that takes its elements' indices has no operands: remove one of the two",
@@ -378,7 +402,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
         return refuse(words.span, "an op that takes its elements' indices draws no random words");
     }
     match results {
-        [result] if !result.is_bool => {}
+        [result] if result.fixed.is_none() => {}
         _ => return refuse(words.span, "an op that takes its elements' indices has one result, of the generic type"),
     }
     if types.iter().any(|each| !each.is_float()) {
@@ -417,7 +441,7 @@ fn of_rows(words: &Words, bits: bool, arguments: &[Argument], results: &[Value])
     if let Some((_, span)) = words.types.iter().find(|(each, _)| !each.is_float()) {
         return Err(Error::new(*span, "an op on rows is of floats alone: remove the other types"));
     }
-    if let Some(result) = results.iter().find(|result| result.is_bool && result.is_row) {
+    if let Some(result) = results.iter().find(|result| result.is_bool() && result.is_row) {
         return Err(Error::new(result.name.span(), "a result for each row is a number"));
     }
     if let Grad::Function(path) = &words.grad {
@@ -582,7 +606,7 @@ fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> 
 fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     let mut arguments = Vec::new();
     let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
-    let (mut has_bits, mut has_value, mut has_channel, mut has_row, mut indices) = (false, false, false, false, 0);
+    let (mut has_bits, mut has_value, mut has_channel, mut row, mut indices) = (false, false, false, None, 0);
     for input in &mut function.sig.inputs {
         let argument = match input {
             FnArg::Receiver(receiver) => {
@@ -593,6 +617,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             FnArg::Typed(argument) => argument,
         };
         let is_channel = take_channel(argument)?;
+        let stored = take_stored(argument)?;
         let name = match &*argument.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
             other => return Err(Error::new(other.span(), "an argument of an op has a name: write `x: T`")),
@@ -601,9 +626,16 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             return Err(Error::new(name.span(), format!("another argument is called `{name}`, too")));
         }
         let settings = take_param(argument)?;
-        let is_operand = value(&argument.ty, generic).is_some() && settings.is_none();
-        if let (Some(span), false) = (is_channel, is_operand) {
-            return Err(Error::new(span, "`#[channel]` is for operands: remove it here"));
+        let of_row = per_row(&argument.ty);
+        let ty = of_row.unwrap_or(&argument.ty);
+        let is_operand = value(ty, generic).is_some() && settings.is_none();
+        if let (Some(span), false) = (is_channel, is_operand && of_row.is_none()) {
+            return Err(Error::new(span, "`#[channel]` is for operands of elements: remove it here"));
+        }
+        let is_bool = value(ty, generic) == Some(true);
+        if let (Some((_, span)), true) = (stored, !is_operand || is_bool) {
+            let why = format!("`#[stored(..)]` is for operands of type {generic}: remove it here");
+            return Err(Error::new(span, why));
         }
         if let Some(settings) = settings {
             let param = param(name, argument, settings, generic)?;
@@ -620,7 +652,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             }
             arguments.push(Argument::Bits);
         } else if is_last_segment(&argument.ty, "Row") {
-            if std::mem::replace(&mut has_row, true) {
+            if row.replace(name.clone()).is_some() {
                 return Err(Error::new(argument.span(), "an element has one row: remove this argument"));
             }
             arguments.push(Argument::Row(name));
@@ -631,8 +663,11 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             }
             arguments.push(Argument::Index);
         } else {
-            let is_bool = value(&argument.ty, generic).ok_or_else(|| not_an_operand(argument, &name, generic))?;
-            has_value |= !is_bool && is_channel.is_none();
+            if !is_operand {
+                return Err(not_an_operand(argument, &name, generic));
+            }
+            // The type of an op whose operands all have their own is that of its results.
+            has_value |= !is_bool && is_channel.is_none() && of_row.is_none();
             has_channel |= is_channel.is_some();
             operands += 1;
             if operands > MAX_OPERANDS {
@@ -640,12 +675,15 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             }
             arguments.push(Argument::Operand(Value {
                 name,
-                is_bool,
                 is_channel: is_channel.is_some(),
-                is_row: false,
-                fixed: None,
+                is_row: of_row.is_some(),
+                fixed: if is_bool { Some(words::Type::Bool) } else { stored.map(|(each, _)| each) },
             }));
         }
+    }
+    if let (Some(operand), None) = (self::operands(&arguments).find(|operand| operand.is_row), &row) {
+        let why = format!("an operand of each row is of an op that has a row: add `row: Row<{generic}>`");
+        return Err(Error::new(operand.name.span(), why));
     }
     if !has_value && (operands > 0 || indices == 0) {
         let why = if has_channel {
@@ -697,12 +735,38 @@ fn take_channel(argument: &mut PatType) -> Result<Option<Span>> {
     Ok(found)
 }
 
+/// Takes the attribute `#[stored(TYPE)]` from an argument: its element type, and where that stands.
+fn take_stored(argument: &mut PatType) -> Result<Option<(words::Type, Span)>> {
+    let mut found = None;
+    for attribute in argument.attrs.extract_if(.., |attribute| attribute.path().is_ident("stored")) {
+        if found.is_some() {
+            return Err(Error::new(attribute.span(), "`#[stored]` stands here twice: remove one"));
+        }
+        let word: Ident = attribute
+            .parse_args()
+            .map_err(|_| Error::new(attribute.span(), "say the element type: `#[stored(f32)]`"))?;
+        match words::Type::named(&word.to_string()) {
+            Some(&[each]) if each != words::Type::Bool => found = Some((each, word.span())),
+            Some(&[_]) => {
+                return Err(Error::new(word.span(), "an operand of bools has the type `bool`: remove `#[stored]`"));
+            }
+            _ => {
+                let why =
+                    format!("`{word}` is no element type: f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64 or u8");
+                return Err(Error::new(word.span(), why));
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Takes the attribute `#[param(..)]` from an argument.
 fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
     let mut found = None;
     for attribute in std::mem::take(&mut argument.attrs) {
         if !attribute.path().is_ident("param") {
-            let why = "of attributes, an argument of an op has `#[param(default = ..)]` or `#[channel]`";
+            let why =
+                "of attributes, an argument of an op has `#[param(default = ..)]`, `#[stored(..)]` or `#[channel]`";
             return Err(Error::new(attribute.span(), why));
         }
         if found.is_some() {
@@ -879,7 +943,8 @@ fn results(
         if results.iter().any(|earlier| earlier.name == name) {
             return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
         }
-        results.push(Value { name, is_bool, is_channel: false, is_row, fixed: fixed.map(|(each, _)| each) });
+        let fixed = if is_bool { Some(words::Type::Bool) } else { fixed.map(|(each, _)| each) };
+        results.push(Value { name, is_channel: false, is_row, fixed });
     }
     Ok(results)
 }

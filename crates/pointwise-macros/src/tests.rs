@@ -132,8 +132,14 @@ fn data_say_what_the_signature_says() {
             kind: ::pointwise::__private::core::Kind::Formula,
             gradient_of: ::core::option::Option::None,
             operands: &["mask", "x"],
-            bool_operands: 1u16,
-            bool_results: 2u16,
+            operand_types: &[
+                ::core::option::Option::Some(::pointwise::__private::core::DType::Bool),
+                ::core::option::Option::None
+            ],
+            result_types: &[
+                ::core::option::Option::None,
+                ::core::option::Option::Some(::pointwise::__private::core::DType::Bool)
+            ],
             channel_operands: 0u16,
             is_random: true,
             results: &["y", "kept"],
@@ -194,8 +200,8 @@ fn an_entry_for_each_type_and_class() {
     );
     // Results, operands, elements, mode, numbers, steps, what is drawn.
     let parameters = "fn__formula_noise_f32_rows(y0:*mut::pointwise::__private::core::element::ty::f32,\
-         y1:*mut::pointwise::__private::core::element::Bool,x0:*const::pointwise::__private::core::element::ty::f32,\
-         x1:*const::pointwise::__private::core::element::Bool,items:u32,mode:u32,w0:u64,w1:u64,\
+         y1:*mut::pointwise::__private::core::element::ty::bool,x0:*const::pointwise::__private::core::element::ty::f32,\
+         x1:*const::pointwise::__private::core::element::ty::bool,items:u32,mode:u32,w0:u64,w1:u64,\
          steps:::pointwise::__private::core::launch::Steps<4usize,{::pointwise::__private::core::launch::ROW_SPLITS}>,\
          draw:::pointwise::__private::core::Draw,)";
     assert!(random.contains(parameters), "{random}");
@@ -231,7 +237,7 @@ fn the_gradient_is_derived_or_written_or_none() {
         ),
     );
     assert!(
-        several.contains("operands:&[\"grad_y0\",\"grad_y2\",\"x\",\"keep\",\"y\"],bool_operands:8u16"),
+        several.contains("operands:&[\"grad_y0\",\"grad_y2\",\"x\",\"keep\",\"y\"],operand_types:&[::core::option::Option::None,::core::option::Option::None,::core::option::Option::None,::core::option::Option::Some("),
         "{several}"
     );
     assert!(several.contains("Accuracy::Cancels(6f32)"));
@@ -433,6 +439,62 @@ fn a_row_has_a_round_for_each_reduction() {
     // The gradient does not go through the largest: it has one sum, of the derivative by the other answer.
     assert_has(&text, quote!(= &[&[#max], &[#sum], &[#sum]];));
     assert_has(&text, quote!(row_operands: 0u16, row_results: 2u16,));
-    assert_has(&text, quote!(operands: &["grad", "x"],));
+    assert_has(&text, quote!(operands: &["grad_y", "grad_scale", "x"],));
     assert!(text.contains("formula_soft_f32_held") && text.contains("formula_soft_f32_streamed"));
+}
+
+#[test]
+fn an_element_of_another_type_has_its_own_slot() {
+    let text = expansion(
+        quote!(f32, f16, ulp = 1, results(y, state: f32)),
+        quote! {
+            fn mixed<T: Real>(x: T, #[stored(f32)] scale: T, #[stored(i64)] count: T) -> (T, T) {
+                (x * scale, x + count)
+            }
+        },
+    );
+    let [none, f32s, i64s] = [
+        quote!(::core::option::Option::None),
+        quote!(::core::option::Option::Some(::pointwise::__private::core::DType::F32)),
+        quote!(::core::option::Option::Some(::pointwise::__private::core::DType::I64)),
+    ];
+    assert_has(&text, quote!(operand_types: &[#none, #f32s, #i64s], result_types: &[#none, #f32s],));
+    // The gradients: of both results, and of the operands that are floats.
+    assert_has(&text, quote!(operand_types: &[#none, #f32s, #none, #f32s, #i64s], result_types: &[#none, #f32s],));
+    assert_has(&text, quote!(results: &["grad_x", "grad_scale"]));
+    assert!(!text.contains("formula_mixed_f32_body"), "no body");
+}
+
+#[test]
+fn a_result_of_fewer_bits_has_no_gradient() {
+    let text = expansion(
+        quote!(f32, ulp = 1, results(q: i8)),
+        quote!(
+            fn cut<T: Real>(x: T) -> T {
+                x
+            }
+        ),
+    );
+    assert!(!text.contains("cut_backward"));
+}
+
+#[test]
+fn reductions_that_need_no_answer_share_a_round() {
+    let text = expansion(
+        quote!(f32, ulp = 4, grad = none),
+        quote! {
+            fn loss<T: Real>(x: T, #[stored(i64)] label: PerRow<T>, row: Row<T>) -> PerRow<T> {
+                let largest = row.max(x);
+                let own = row.sum(if row.index() == label.0 { x } else { T::ZERO });
+                let e = (x - largest).exp();
+                PerRow(row.sum(e).ln() + largest - own)
+            }
+        },
+    );
+    let [max, sum] = ["Max", "Sum"].map(|name| {
+        let name = quote::format_ident!("{name}");
+        quote!(::pointwise::__private::core::rows::Reduction::#name)
+    });
+    assert_has(&text, quote!(= &[&[#max, #sum], &[#sum]];));
+    assert_has(&text, quote!(row_operands: 2u16, row_results: 1u16,));
 }

@@ -372,9 +372,10 @@ fn typed_names(input: ParseStream<'_>, word: &Ident) -> Result<Vec<TypedName>> {
         }
         let word: Ident = names.parse()?;
         match Type::named(&word.to_string()) {
-            Some(&[each]) if each.is_float() => Ok((name, Some((each, word.span())))),
+            Some(&[each]) if each != Bool => Ok((name, Some((each, word.span())))),
             _ => {
-                let why = format!("`{word}` is no type of floats: f32, f16, bf16, f8e4m3 or f8e5m2");
+                let why =
+                    format!("`{word}` is no type of numbers: f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64 or u8");
                 Err(Error::new(word.span(), why))
             }
         }

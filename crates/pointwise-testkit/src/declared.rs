@@ -12,7 +12,7 @@ use pointwise::{DType, Device, Number, Operand, Philox, Tensor};
 use crate::{Error, params};
 use close::Bound;
 pub use rows::largest_error;
-use values::{decode, encode, sample, whole_range};
+use values::{computed, decode, encode, sample, whole_range};
 
 /// The source of random ops.
 const RNG: Philox = Philox::new(42);
@@ -123,7 +123,7 @@ fn check_generator(def: &'static GeneratorDef, dtype: DType, device: &Device) ->
     let info = &def.info;
     for set in params::several(info, DType::F32) {
         let Some(oracle) = def.oracle(dtype, &set)? else { return Ok(()) };
-        let bound = Bound { accuracy: info.accuracy, dtype };
+        let bound = Bound::new(info.accuracy, dtype);
         for [planes, rows, columns] in [[2, 5, 64], [1, 37, 19]] {
             let y = def.kernel(&set).run(device, dtype, [planes, rows, columns])?;
             for (i, got) in decode(dtype, &y.to_bytes()?).into_iter().enumerate() {
@@ -194,6 +194,7 @@ impl Call<'_> {
             let of = info.operand_type(k, self.dtype);
             let codes: Vec<f64> = (0..shape.iter().product()).map(|i| sample(i, k + turn * 31)).collect();
             let (bytes, values) = encode(of, &codes);
+            let values = computed(info, k, values);
             let is_turned = shape == [columns, rows] && turn > 0 && turned == 3;
             let tensor = Tensor::from_bytes(self.device, of, &bytes, shape)?;
             inputs.push(Input { values, tensor, strides, is_turned });
@@ -215,7 +216,8 @@ impl Call<'_> {
         let info = &self.def.info;
         let operands = whole_range(info, self.dtype);
         let of = |k: usize| info.operand_type(k, self.dtype);
-        let values: Vec<Vec<f64>> = operands.iter().enumerate().map(|(k, bytes)| decode(of(k), bytes)).collect();
+        let values: Vec<Vec<f64>> =
+            operands.iter().enumerate().map(|(k, bytes)| computed(info, k, decode(of(k), bytes))).collect();
         let n = values[0].len();
         // A channel of its own for each element.
         let tensors = operands.iter().enumerate().map(|(k, bytes)| {
@@ -231,7 +233,7 @@ impl Call<'_> {
     fn compare(&self, what: &str, operands: &[Operand<'_>], at: impl Fn(usize) -> Vec<f64>) -> Result<(), Error> {
         let Call { def, dtype, device, set } = *self;
         let info = &def.info;
-        let results = def.kernel(set).rng(RNG).run(operands)?;
+        let results = def.kernel(set).of_type(dtype).rng(RNG).run(operands)?;
         let Some(oracle) = def.oracle(dtype, set)? else { return Ok(()) };
         let got: Vec<Vec<f64>> = (0..results.len())
             .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
@@ -240,7 +242,7 @@ impl Call<'_> {
             let (x, word) = (at(i), RNG.word(i as u64));
             for (k, exact) in oracle.at(&x, word).into_iter().enumerate() {
                 let got = got[k][i];
-                let bound = Bound { accuracy: info.accuracy, dtype: info.result_type(k, dtype) };
+                let bound = Bound::of(info, k, dtype);
                 if bound.holds(got, exact) {
                     continue;
                 }

@@ -53,12 +53,7 @@ impl Aligned {
             _ => return Err(format!("{}: the first operand is a tensor", op.name)),
         };
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
-        let item = |raw: &Raw<'_>, is_bool: bool, strides: Vec<i64>| Item {
-            data: raw.data,
-            size: raw.element.size(),
-            is_bool,
-            strides,
-        };
+        let item = |raw: &Raw<'_>, strides: Vec<i64>| Item { data: raw.data, element: raw.element, strides };
         let halved = matches!(op.form, Form::Halves | Form::HalvesGradient);
         for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
             let is_last = k + 1 == op.operands.len();
@@ -77,7 +72,7 @@ impl Aligned {
                         }
                         false => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
                     };
-                    aligned.push_operand(item(raw, spec.is_bool, strides));
+                    aligned.push_operand(item(raw, strides));
                 }
             }
         }
@@ -85,9 +80,9 @@ impl Aligned {
             if op.form == Form::HalvesGradient {
                 aligned.items.extend(halves(op, &aligned.sizes, raw)?);
             } else if spec.is_row && raw.sizes == layout::once_a_row(&aligned.sizes).0 {
-                aligned.items.push(item(raw, spec.is_bool, behind(raw.strides, 0)));
+                aligned.items.push(item(raw, behind(raw.strides, 0)));
             } else if !spec.is_row && raw.sizes == aligned.sizes {
-                aligned.items.push(item(raw, spec.is_bool, raw.strides.to_vec()));
+                aligned.items.push(item(raw, raw.strides.to_vec()));
             } else {
                 let sizes = if spec.is_row { layout::once_a_row(&aligned.sizes).0 } else { aligned.sizes };
                 return Err(format!(
@@ -115,7 +110,7 @@ impl Aligned {
     /// Errors of the op; f64 on another device than the CPU.
     ///
     /// # Safety
-    /// The tensors are alive, of the call's device and element type (bools apart), and nobody writes to them meanwhile but
+    /// The tensors are alive, of the call's device, and nobody writes to them meanwhile but
     /// in the order of the call's stream.
     pub(crate) unsafe fn run(mut self, with: &With<'_>) -> Result<(), String> {
         let With { op, element, device, stream, params, rng } = *with;
@@ -145,7 +140,7 @@ impl Aligned {
                         let (item, rank) = (&items[*at], rank(op.operands.get(k).is_some_and(|spec| spec.is_row)));
                         // SAFETY: the caller's promise.
                         Operand::View(unsafe {
-                            view(device, item.data, element, item.is_bool, &sizes[..rank], &item.strides[..rank])
+                            view(device, item.data, item.element, &sizes[..rank], &item.strides[..rank])
                         }?)
                     }
                     Err(value) => Operand::Number(number(*value, element)),
@@ -180,7 +175,7 @@ fn halves(op: &OpSpec, sizes: &[i64], raw: &Raw<'_>) -> Result<[Item; 2], String
         return Err(format!("{}: {:?} is not twice {sizes:?} along the last dimension", op.name, raw.sizes));
     }
     let size = raw.element.size();
-    let first = Item { data: raw.data, size, is_bool: false, strides: raw.strides.to_vec() };
+    let first = Item { data: raw.data, element: raw.element, strides: raw.strides.to_vec() };
     let step = sizes.last().copied().unwrap_or(0) * raw.strides.last().copied().unwrap_or(0);
     let data = raw.data.wrapping_offset(step as isize * size as isize);
     Ok([first.clone(), Item { data, ..first }])

@@ -510,7 +510,11 @@ fn run(
 
 /// Returns the element type of an op's computation for these operands.
 fn common(op: &OpSpec, operands: &[Given], device: &Device) -> PyResult<Element> {
-    let values = || operands.iter().zip(&op.operands).filter(|(_, spec)| !spec.is_bool).map(|(operand, _)| operand);
+    let values =
+        || operands.iter().zip(&op.operands).filter(|(_, spec)| spec.dtype.is_none()).map(|(operand, _)| operand);
+    if values().next().is_none() {
+        return Ok(Element::Of(op.dtypes[0]));
+    }
     if values().any(|operand| matches!(operand, Given::Memory(memory) if memory.element == Element::F64)) {
         return Ok(Element::F64);
     }
@@ -545,15 +549,16 @@ fn common(op: &OpSpec, operands: &[Given], device: &Device) -> PyResult<Element>
 fn convert(op: &OpSpec, operands: &mut [Given], element: Element, device: &Device) -> PyResult<()> {
     for (operand, spec) in operands.iter_mut().zip(&op.operands) {
         let Given::Memory(memory) = operand else { continue };
-        let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
+        let expected = spec.element(element);
         if memory.element == expected {
             continue;
         }
         let Element::Of(dtype) = expected else {
             return Err(PyTypeError::new_err("float64 goes with float64 alone: convert the arrays to one type"));
         };
-        if spec.is_bool {
-            return Err(runtime(format!("{}: {} must be of bools", op.name, spec.name)));
+        if let Some(fixed) = spec.dtype {
+            let fixed = crate::describe::torch_name(fixed);
+            return Err(runtime(format!("{}: {} must be of {fixed}", op.name, spec.name)));
         }
         if !op.promotes && !op.int_to_float {
             return Err(runtime(format!("{}: expected arrays of one element type", op.name)));

@@ -90,7 +90,7 @@ pub(crate) unsafe fn draws<'a>(api: &Api, seed: &Tensor) -> Result<Rng<'a>, Stri
         Place::Cuda(index) => {
             let device = Device::cuda(index.max(0) as usize).map_err(say)?;
             // SAFETY: the caller's promise.
-            Ok(Rng::Memory(unsafe { view(&device, raw.data, raw.element, false, raw.sizes, raw.strides) }?))
+            Ok(Rng::Memory(unsafe { view(&device, raw.data, raw.element, raw.sizes, raw.strides) }?))
         }
     }
 }
@@ -170,12 +170,12 @@ pub(crate) fn run_known(
 ) -> Result<Vec<Tensor>, String> {
     for (known, spec) in known.iter_mut().zip(&op.operands) {
         let Known::Tensor(raw) = known else { continue };
-        let expected = if spec.is_bool { Element::Of(DType::Bool) } else { element };
+        let expected = spec.element(element);
         if raw.element != expected {
             return Err(format!("{}: {} is {:?}, expected {:?}", op.name, spec.name, raw.element, expected));
         }
         if raw.place != place {
-            if raw.place != Place::Cpu || !raw.sizes.is_empty() || spec.is_bool {
+            if raw.place != Place::Cpu || !raw.sizes.is_empty() || spec.dtype.is_some() {
                 return Err(format!(
                     "Expected all tensors to be on the same device, but {} of {} is on {:?} and not on {place:?}",
                     spec.name, op.name, raw.place
@@ -233,19 +233,21 @@ pub(crate) fn run_known(
     Ok(results)
 }
 
-/// Returns the element type and place of a call. The first tensor that is not a condition has them; a tensor with
-/// dimensions comes before one that is a number in effect.
+/// Returns the element type and place of a call. The first tensor whose type is not fixed has them; a tensor with
+/// dimensions comes before one that is a number in effect. An op whose operands are all of fixed types has the first of its
+/// own.
 fn leader(op: &OpSpec, known: &[Known<'_>]) -> Option<(Element, Place)> {
     let mut found: Option<&Raw<'_>> = None;
+    let is_free = op.operands.iter().any(|spec| spec.dtype.is_none());
     for (known, spec) in known.iter().zip(&op.operands) {
         if let Known::Tensor(raw) = known
-            && !spec.is_bool
+            && (spec.dtype.is_none() || !is_free)
             && found.is_none_or(|found| found.sizes.is_empty() && found.place == Place::Cpu && raw.place != Place::Cpu)
         {
             found = Some(raw);
         }
     }
-    found.map(|raw| (raw.element, raw.place))
+    found.map(|raw| (if is_free { raw.element } else { Element::Of(op.dtypes[0]) }, raw.place))
 }
 
 /// Sizes and strides of new results in the usual call: operands of one shape, one element after another.
@@ -367,7 +369,7 @@ pub(crate) unsafe fn launch_on(
             Known::Number(value) => Operand::Number(number(*value, element)),
             Known::Tensor(raw) => {
                 // SAFETY: the caller's promise.
-                Operand::View(unsafe { view(device, raw.data, element, spec.is_bool, raw.sizes, raw.strides) }?)
+                Operand::View(unsafe { view(device, raw.data, spec.element(element), raw.sizes, raw.strides) }?)
             }
         });
     }
@@ -388,11 +390,10 @@ pub(crate) unsafe fn view<'a>(
     device: &Device,
     data: *mut u8,
     element: Element,
-    is_bool: bool,
     sizes: &[i64],
     strides: &[i64],
 ) -> Result<TensorView<'a>, String> {
-    let (dtype, shape) = parts(element, is_bool, sizes)?;
+    let (dtype, shape) = parts(element, sizes)?;
     // SAFETY: the caller's promise.
     unsafe { TensorView::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
 }
@@ -408,15 +409,14 @@ pub(crate) unsafe fn view_mut<'a>(
     sizes: &[i64],
     strides: &[i64],
 ) -> Result<TensorViewMut<'a>, String> {
-    let (dtype, shape) = parts(element, false, sizes)?;
+    let (dtype, shape) = parts(element, sizes)?;
     // SAFETY: the caller's promise.
     unsafe { TensorViewMut::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
 }
 
 /// Type and shape of a view.
-fn parts(element: Element, is_bool: bool, sizes: &[i64]) -> Result<(DType, [usize; RANK]), String> {
+fn parts(element: Element, sizes: &[i64]) -> Result<(DType, [usize; RANK]), String> {
     let dtype = match element {
-        _ if is_bool => DType::Bool,
         Element::Of(dtype) => dtype,
         Element::F64 => return Err("float64 has no kernels here".to_owned()),
     };

@@ -35,14 +35,14 @@ fn op(op: &OpSpec) -> Value {
         "name": op.name,
         "form": op.form.name(),
         "operands": op.operands.iter().map(|operand| json!({
-            "name": operand.name, "bool": operand.is_bool, "channel": operand.is_channel, "row": operand.is_row,
-            "number": operand.takes_number,
+            "name": operand.name, "dtype": operand.dtype.map(torch_name), "channel": operand.is_channel,
+            "row": operand.is_row, "number": operand.takes_number,
         })).collect::<Vec<_>>(),
         "params": op.params.iter().map(|param| json!({
             "name": param.name, "kind": kind(param.kind), "default": param.default,
         })).collect::<Vec<_>>(),
         "results": op.results.iter().map(|result| json!({
-            "name": result.name, "bool": result.is_bool, "row": result.is_row, "dtype": result.dtype.map(torch_name),
+            "name": result.name, "row": result.is_row, "dtype": result.dtype.map(torch_name),
         })).collect::<Vec<_>>(),
         "dtypes": op.dtypes.iter().map(|dtype| torch_name(*dtype)).collect::<Vec<_>>(),
         "int_to_float": op.int_to_float,

@@ -4,6 +4,7 @@
 use pointwise::{Number, Philox};
 use serde_json::Value;
 
+use crate::abi::Element;
 use crate::aligned::Aligned;
 use crate::call::{real, say};
 use crate::layout::{self, Item};
@@ -56,12 +57,12 @@ fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
 /// Element `i` of a row.
 fn at(item: &Item, i: usize) -> *mut u8 {
     let step = item.strides.first().copied().unwrap_or(0) as isize;
-    item.data.wrapping_offset(step * i as isize * item.size as isize)
+    item.data.wrapping_offset(step * i as isize * item.element.size() as isize)
 }
 
 /// True if a row is one element after another, or has one alone.
 fn is_dense(item: &Item, count: usize) -> bool {
-    !item.is_bool && (count == 1 || item.strides.first() == Some(&1))
+    item.element == Element::F64 && (count == 1 || item.strides.first() == Some(&1))
 }
 
 /// Reads elements of a row, from `start`.
@@ -77,7 +78,11 @@ unsafe fn load(item: &Item, start: usize, to: &mut [f64]) {
         }
         for (i, to) in to.iter_mut().enumerate() {
             let from = at(item, start + i);
-            *to = if item.is_bool { f64::from(u8::from(*from != 0)) } else { from.cast::<f64>().read_unaligned() };
+            *to = if item.element == Element::F64 {
+                from.cast::<f64>().read_unaligned()
+            } else {
+                f64::from(u8::from(*from != 0))
+            };
         }
     }
 }
@@ -95,7 +100,11 @@ unsafe fn store(item: &Item, start: usize, from: &[f64]) {
         }
         for (i, from) in from.iter().enumerate() {
             let to = at(item, start + i);
-            if item.is_bool { *to = u8::from(*from != 0.0) } else { to.cast::<f64>().write_unaligned(*from) }
+            if item.element == Element::F64 {
+                to.cast::<f64>().write_unaligned(*from)
+            } else {
+                *to = u8::from(*from != 0.0)
+            }
         }
     }
 }

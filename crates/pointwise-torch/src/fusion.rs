@@ -190,7 +190,7 @@ impl Program {
         for raw in &raws {
             let (sizes, strides) = in_order(raw, &order);
             // SAFETY: torch vouches for its tensors, which the caller holds until this call has returned.
-            views.push(unsafe { view(&stage.device, raw.data, raw.element, false, &sizes, &strides) }?);
+            views.push(unsafe { view(&stage.device, raw.data, raw.element, &sizes, &strides) }?);
         }
         let (mut made, mut targets) = (Vec::new(), Vec::new());
         for (dtype, is_row) in &self.results {

@@ -1,14 +1,14 @@
 //! Shapes and strides of results, as torch has them, and calls of more dimensions than pointwise takes.
 
+use crate::abi::Element;
+
 /// A tensor with the dimensions of the call.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// The first element.
     pub(crate) data: *mut u8,
-    /// Bytes of an element.
-    pub(crate) size: usize,
-    /// True if it is a bool, whatever the call's element type.
-    pub(crate) is_bool: bool,
+    /// Its element type.
+    pub(crate) element: Element,
     /// Steps in elements, one for each dimension of the call; 0 where it is broadcast.
     pub(crate) strides: Vec<i64>,
 }
@@ -207,7 +207,7 @@ pub(crate) fn each<E>(
     for _ in 0..sizes[0] {
         each(rank, &sizes[1..], &mut rest, work)?;
         for (rest, item) in rest.iter_mut().zip(&*items) {
-            rest.data = rest.data.wrapping_offset(item.strides[0] as isize * item.size as isize);
+            rest.data = rest.data.wrapping_offset(item.strides[0] as isize * item.element.size() as isize);
         }
     }
     Ok(())
@@ -215,6 +215,8 @@ pub(crate) fn each<E>(
 
 #[cfg(test)]
 mod tests {
+    use pointwise::DType;
+
     use super::*;
 
     #[test]
@@ -249,8 +251,11 @@ mod tests {
     #[test]
     fn dimensions_merge_and_are_walked() {
         let mut data = [0_u8; 24];
-        let item =
-            |strides: &[i64]| Item { data: std::ptr::null_mut(), size: 1, is_bool: false, strides: strides.to_vec() };
+        let item = |strides: &[i64]| Item {
+            data: std::ptr::null_mut(),
+            element: Element::Of(DType::U8),
+            strides: strides.to_vec(),
+        };
         let mut sizes = vec![2, 1, 3, 4];
         let mut items = [item(&[12, 7, 4, 1]), item(&[0, 0, 4, 1])];
         merge(&mut sizes, &mut items);
@@ -261,7 +266,7 @@ mod tests {
         assert_eq!((sizes, &items[0].strides[..], &items[1].strides[..]), (vec![6, 4], &[4, 1][..], &[1, 0][..]));
 
         let first = data.as_mut_ptr();
-        let mut items = [Item { data: first, size: 1, is_bool: false, strides: vec![12, 4, 1] }];
+        let mut items = [Item { data: first, element: Element::Of(DType::U8), strides: vec![12, 4, 1] }];
         let mut starts = Vec::new();
         let all = each::<()>(1, &[2, 3, 4], &mut items, &mut |sizes, items| {
             starts.push((sizes.to_vec(), items[0].data.addr() - first.addr()));

@@ -254,7 +254,7 @@ impl Override {
         if let Some(at) = target {
             let handle = borrowed(words[at]);
             let Some(out) = served(api, &handle) else { return Ok(false) };
-            let made = if op.results[0].is_bool { Element::Of(DType::Bool) } else { element };
+            let made = op.results[0].element(element);
             let sizes = layout::broadcast(raws.iter().map(|raw| raw.sizes));
             if out.element != made || out.place != place || sizes.as_deref() != Ok(out.sizes) || shares(&out, &raws) {
                 return Ok(false);
@@ -454,7 +454,7 @@ fn category(element: Element) -> u8 {
 
 /// True if an operand is a tensor of the call's type, and no number.
 fn is_tensor(raw: &Raw<'_>, operand: &OperandSpec, element: Element, place: Place) -> bool {
-    raw.element == if operand.is_bool { Element::Of(DType::Bool) } else { element } && raw.place == place
+    raw.element == operand.element(element) && raw.place == place
 }
 
 /// True if a type has exactly this whole number. torch wraps a number beyond an integer type, and rounds in its own way.
@@ -489,7 +489,7 @@ fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
 
 /// Element type and device of a call, if its result is of the type of all its tensors with dimensions.
 fn common(op: &OpSpec, raws: &[Raw<'_>]) -> Option<(Element, Place)> {
-    let values = || raws.iter().zip(&op.operands).filter(|(_, operand)| !operand.is_bool).map(|(raw, _)| raw);
+    let values = || raws.iter().zip(&op.operands).filter(|(_, operand)| operand.dtype.is_none()).map(|(raw, _)| raw);
     let first = values().find(|raw| !raw.sizes.is_empty()).or_else(|| values().next())?;
     let (element, place) = (first.element, first.place);
     let Element::Of(dtype) = element else { return None };

@@ -89,8 +89,8 @@ impl Form {
 pub(crate) struct OperandSpec {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Whether it is a bool, whatever the element type.
-    pub(crate) is_bool: bool,
+    /// Its element type, if it does not depend on that of the call.
+    pub(crate) dtype: Option<DType>,
     /// Whether it has one element for each channel, or one for all.
     pub(crate) is_channel: bool,
     /// Whether it has one element for each row: its shape has no last dimension.
@@ -104,22 +104,23 @@ pub(crate) struct OperandSpec {
 pub(crate) struct ResultSpec {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Whether it is a bool, whatever the element type.
-    pub(crate) is_bool: bool,
     /// Whether it has one element for each row: its shape has no last dimension.
     pub(crate) is_row: bool,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
 }
 
+impl OperandSpec {
+    /// Its element type in a call on elements of a type.
+    pub(crate) fn element(&self, element: Element) -> Element {
+        self.dtype.map_or(element, Element::Of)
+    }
+}
+
 impl ResultSpec {
     /// Its element type in a call on elements of a type.
     pub(crate) fn element(&self, element: Element) -> Element {
-        match self.dtype {
-            _ if self.is_bool => Element::Of(DType::Bool),
-            Some(dtype) => Element::Of(dtype),
-            None => element,
-        }
+        self.dtype.map_or(element, Element::Of)
     }
 }
 
@@ -242,19 +243,17 @@ fn param(info: &ParamInfo) -> ParamSpec {
 
 /// What the data of an op say.
 fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
-    let is_bool = |bits: u16, k: usize| bits >> k & 1 == 1;
     let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
         name,
-        is_bool: is_bool(info.bool_operands, k),
+        dtype: info.fixed_operand(k),
         is_channel: info.is_channel(k),
         is_row: info.is_row_operand(k),
         takes_number: false,
     });
     let results = info.outputs().iter().enumerate().map(|(k, &name)| ResultSpec {
         name,
-        is_bool: is_bool(info.bool_results, k),
         is_row: info.is_row_result(k),
-        dtype: info.fixed_type(k),
+        dtype: info.fixed_result(k),
     });
     OpSpec {
         name: info.name.to_owned(),
@@ -279,12 +278,12 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
 /// Lets operands other than conditions and gradients be numbers.
 fn take_numbers(op: &mut OpSpec) {
     for operand in &mut op.operands {
-        operand.takes_number = !operand.is_bool && operand.name != "grad";
+        operand.takes_number = operand.dtype != Some(DType::Bool) && operand.name != "grad";
     }
 }
 
 fn op(def: &'static OpDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.has_oracle(), ..spec(&def.info, Body::Op(def)) };
+    let mut op = OpSpec { has_oracle: def.has_oracle() && !def.info.has_stored(), ..spec(&def.info, Body::Op(def)) };
     let info = &def.info;
     match info.kind.name() {
         // As in PyTorch, no operand is a number.
@@ -296,7 +295,7 @@ fn op(def: &'static OpDef) -> OpSpec {
         _ => {
             take_numbers(&mut op);
             // PyTorch's functions of three tensors take weights and bounds as numbers, but not their first operand.
-            if info.properties.of_family && info.bool_operands == 0 && op.operands.len() == 3 && !info.is_gradient() {
+            if info.properties.of_family && info.bool_operands() == 0 && op.operands.len() == 3 && !info.is_gradient() {
                 op.operands[0].takes_number = false;
             }
         }
@@ -311,9 +310,9 @@ fn pair(def: &'static OpDef) -> OpSpec {
         Some(forward) => format!("{forward}_pair_backward"),
         None => format!("{}_pair", info.name),
     };
-    let operand = |name| OperandSpec { name, is_bool: false, is_channel: false, is_row: false, takes_number: false };
+    let operand = |name| OperandSpec { name, dtype: None, is_channel: false, is_row: false, takes_number: false };
     let operands = info.operands.iter().map(|&name| operand(name));
-    let results = info.results.iter().map(|name| ResultSpec { name, is_bool: false, is_row: false, dtype: None });
+    let results = info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 

@@ -81,7 +81,7 @@ impl Rope {
                 ));
             }
             // SAFETY: torch vouches for its tensors, which are held here until the call has returned.
-            unsafe { view(&stage.device, raw.data, raw.element, false, raw.sizes, raw.strides) }
+            unsafe { view(&stage.device, raw.data, raw.element, raw.sizes, raw.strides) }
         };
         let (cos, sin) = (cos.raw(api)?, sin.raw(api)?);
         let ids = ids.as_ref().map(|ids| ids.raw(api)).transpose()?;

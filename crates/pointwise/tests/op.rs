@@ -330,7 +330,7 @@ fn ops_are_data() {
         (info.name, info.operands, info.results),
         ("every_kind", &["x", "keep", "y"][..], &["y", "is_kept", "rest"][..])
     );
-    assert_eq!((info.bool_operands, info.bool_results, info.is_random), (0b10, 0b10, true));
+    assert_eq!((info.bool_operands(), info.bool_results(), info.is_random), (0b10, 0b10, true));
     assert_eq!(info.types, [DType::F32, DType::BF16]);
     let params: Vec<_> = info.params.iter().map(|param| (param.name, param.default, param.kind)).collect();
     let kinds = [ParamKind::Probability, ParamKind::Whole, ParamKind::Flag, ParamKind::Open];

@@ -104,7 +104,7 @@ struct Call<'a> {
 
 /// True if a tensor of another type than bool stands where no bool must.
 fn has_element(def: &'static OpDef, types: &[DType]) -> bool {
-    types.iter().enumerate().any(|(k, dtype)| *dtype != DType::Bool && def.info.bool_operands >> k & 1 == 0)
+    types.iter().enumerate().any(|(k, dtype)| *dtype != DType::Bool && def.info.bool_operands() >> k & 1 == 0)
 }
 
 impl Call<'_> {
@@ -131,7 +131,7 @@ impl Call<'_> {
     fn check_new(&self, operands: &[Vec<f64>], results: Result<Vec<Tensor>>) {
         if let (true, Ok(results)) = (self.has_element, &results) {
             for (k, result) in results.iter().enumerate() {
-                let is_bool = self.def.info.bool_results >> k & 1 == 1;
+                let is_bool = self.def.info.bool_results() >> k & 1 == 1;
                 assert_eq!(result.dtype() == DType::Bool, is_bool, "{} by {}", self.def.info.name, self.way);
             }
         }
@@ -169,7 +169,7 @@ fn check_op(def: &'static OpDef, dtype: DType, device: &Device) {
             let types: Vec<DType> = (0..count).map(|k| if given[k] == 0 { dtype } else { DType::Bool }).collect();
             let has_element = has_element(def, &types);
             let call = |way: &str| Call { def, device, has_element, way: format!("{way}({})", words.join(", ")) };
-            let is_bool = |k: usize| def.info.bool_operands >> k & 1 == 1;
+            let is_bool = |k: usize| def.info.bool_operands() >> k & 1 == 1;
             let fits = count == def.info.operands.len()
                 && (0..count).all(|k| given[k] == usize::from(is_bool(k)))
                 && def.info.supports(dtype);
@@ -305,7 +305,7 @@ fn check_gradients(def: &'static OpDef, dtype: DType, device: &Device, (x, of_gr
     let what = format!("{} of {of_grad} and {of_x}", def.info.name);
     let call = |way: &str| Call { def, device, has_element, way: format!("{way} of {of_grad} and {of_x}") };
     let are_bools = |y: &Tensor| [y.dtype() == DType::Bool; 2];
-    let must_be = [0, 1].map(|k| def.info.bool_results >> k & 1 == 1);
+    let must_be = [0, 1].map(|k| def.info.bool_results() >> k & 1 == 1);
 
     let made = def.gated_gradients(&[]).run(&grad, x);
     if let (true, Ok(y)) = (has_element, &made) {

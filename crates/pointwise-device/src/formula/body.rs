@@ -27,7 +27,7 @@ where
     let (mut values, mut truths) = ([<E::Compute as Value>::ZERO; N], [false; N]);
     unroll!(at most 12: k < N => {
         // Opaque, as in `loaded`.
-        let is_bool = const { O::INFO.bool_operands } >> k & 1 == 1;
+        let is_bool = const { O::INFO.bool_operands() } >> k & 1 == 1;
         let word = if size_of::<E>() == 8 && !is_bool {
             thread::worked_out_here(words[k])
         } else {
@@ -44,7 +44,7 @@ where
         // SAFETY: the caller's contract.
         unsafe {
             let at = y.add(k);
-            if const { O::INFO.bool_results } >> k & 1 == 1 {
+            if const { O::INFO.bool_results() } >> k & 1 == 1 {
                 at.cast::<u32>().write(of_bool[k] as u32);
             } else if size_of::<E>() == 8 {
                 at.write(of_type[k].to_word());

@@ -18,7 +18,7 @@ mod table;
 mod words;
 
 pub use body::{body, loaded};
-pub(crate) use operand::{Loaded, load, splat};
+pub(crate) use operand::{Loaded, lanes, load, splat, takes_numbers};
 pub(crate) use places::{Places, place};
 pub use table::table;
 
@@ -30,6 +30,7 @@ use crate::element::Bool;
 use crate::memory;
 use crate::packed::{self, Packed, unroll};
 use crate::random;
+use crate::stored;
 use crate::thread;
 use operand::{address, arguments, fetch, numbers_alone, one_each, with_next};
 use places::{group_places, single};
@@ -115,10 +116,15 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
             answers[k][i] = Logic(of_bool[k]);
         });
     });
+    if const { O::INFO.has_stored() } {
+        // SAFETY: the caller's contract.
+        unsafe { stored::put_all::<F, O, N, R, V>(tensors, at, (results, answers), is_vector) };
+        return;
+    }
     unroll!(at most 8: k < R => {
         // SAFETY: the caller's contract.
         unsafe {
-            if const { O::INFO.bool_results } >> k & 1 == 1 {
+            if const { O::INFO.bool_results() } >> k & 1 == 1 {
                 put::<Bool, V>(tensors.results[k], at[k], answers[k], is_vector);
             } else {
                 put::<F, V>(tensors.results[k], at[k], results[k], is_vector);
@@ -391,7 +397,7 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
     if is_bounded && const { goes_across(&O::INFO) && E::DTYPE.is_float() && size_of::<E>() > 1 } {
         if T > 3 { thread::at_most_registers::<40>() } else { thread::at_most_registers::<32>() }
     }
-    if const { goes_across(&O::INFO) && N == 2 && O::INFO.bool_operands == 0 } && operand::is_column(tensors.mode) {
+    if const { goes_across(&O::INFO) && N == 2 && O::INFO.bool_operands() == 0 } && operand::is_column(tensors.mode) {
         // SAFETY: the caller's contract.
         return unsafe { column::<E, F, O, N, R, T, V>(tensors, &groups.steps, items, op) };
     }

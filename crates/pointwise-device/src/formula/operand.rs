@@ -9,6 +9,7 @@ use super::places::Places;
 use crate::element::Bool;
 use crate::memory::{self, VectorOrOne};
 use crate::packed::{self, Packed, unroll};
+use crate::stored;
 
 /// A vector of one operand as it is in memory, not yet converted: all loads are under way before the first conversion
 /// waits for one.
@@ -16,7 +17,7 @@ use crate::packed::{self, Packed, unroll};
 pub(crate) struct Loaded {
     bits: VectorOrOne,
     /// The operand came with the call.
-    pub(super) is_word: bool,
+    pub(crate) is_word: bool,
     /// One element for all lanes.
     is_one: bool,
 }
@@ -71,7 +72,7 @@ pub(super) const fn one_each<const N: usize>(mode: u32) -> u32 {
 /// True if a kernel checks for operands that came with the call, as numbers. A single operand and the halves of a gated
 /// op are never numbers. Yet gated ops in f32 check: it costs them nothing, and without it gelu's formula is scheduled
 /// differently and loses 6 % (H200).
-const fn takes_numbers<E, O: OpData>() -> bool {
+pub(crate) const fn takes_numbers<E, O: OpData>() -> bool {
     match O::INFO.kind {
         Kind::Gated => size_of::<E>() == 4,
         _ => O::INFO.operands.len() > 1,
@@ -98,11 +99,35 @@ where
     E: Packed,
     O: OpData,
 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { O::INFO.has_stored() } {
+            stored::fetch::<E, O, N, R, V>(tensors, mode, at)
+        } else {
+            fetch_alike::<E, O, N, R, V>(tensors, mode, at)
+        }
+    }
+}
+
+/// [`fetch`] of operands that are of the op's type or bools.
+///
+/// # Safety
+/// The conditions of [`fetch`].
+#[inline(always)]
+unsafe fn fetch_alike<E, O, const N: usize, const R: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    mode: u32,
+    at: &Places<N, R>,
+) -> [Loaded; N]
+where
+    E: Packed,
+    O: OpData,
+{
     let mut loaded = [Loaded::NONE; N];
     unroll!(at most 12: k < N => {
         // SAFETY: the caller's contract.
         loaded[k] = unsafe {
-            if const { O::INFO.bool_operands } >> k & 1 == 1 {
+            if const { O::INFO.bool_operands() } >> k & 1 == 1 {
                 load::<Bool, V>(address::<Bool>(tensors.operands[k], at.operands[k]), mode, k as u32)
             } else {
                 load::<E, V>(address::<E>(tensors.operands[k], at.operands[k]), mode, k as u32)
@@ -144,7 +169,7 @@ pub(super) fn across<const N: usize, const R: usize, const T: usize, const D: us
 
 /// True if an operand of `E` may pass through the level-2 cache: beside results of other sizes.
 pub(super) const fn may_pass<E, F, O: OpData>() -> bool {
-    size_of::<F>() != size_of::<E>() || O::INFO.bool_results != 0
+    size_of::<F>() != size_of::<E>() || O::INFO.bool_results() != 0
 }
 
 /// The mode of a walk with [`ACROSS`] and two operands: the first is a vector, the second one value along a row.
@@ -210,7 +235,7 @@ pub(super) unsafe fn with_next<E, O, const N: usize, const R: usize, const V: us
             let next = at.operands[k] + farther[k] as i64;
             // SAFETY: the caller's contract.
             loaded[k] = unsafe {
-                if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                if const { O::INFO.bool_operands() } >> k & 1 == 1 {
                     let next = memory::load(address::<Bool>(tensors.operands[k], next), 1);
                     loaded[k].then::<Bool>(next[0], left)
                 } else {
@@ -228,10 +253,23 @@ pub(super) fn arguments<E: Packed, O: OpData, const N: usize, const V: usize>(
     loaded: &[Loaded; N],
     words: &[u64; N],
 ) -> ([[E::Compute; N]; V], [[bool; N]; V]) {
+    if const { O::INFO.has_stored() } {
+        stored::arguments::<E, O, N, V>(loaded, words)
+    } else {
+        arguments_alike::<E, O, N, V>(loaded, words)
+    }
+}
+
+/// [`arguments`] of operands that are of the op's type or bools.
+#[inline(always)]
+fn arguments_alike<E: Packed, O: OpData, const N: usize, const V: usize>(
+    loaded: &[Loaded; N],
+    words: &[u64; N],
+) -> ([[E::Compute; N]; V], [[bool; N]; V]) {
     let mut values = [[<E::Compute as pointwise_core::Value>::ZERO; N]; V];
     let mut truths = [[false; N]; V];
     unroll!(at most 12: k < N => {
-        if const { O::INFO.bool_operands } >> k & 1 == 1 {
+        if const { O::INFO.bool_operands() } >> k & 1 == 1 {
             let lanes = lanes::<Bool, V>(loaded[k], words[k]);
             unroll!(i < V => { truths[i][k] = lanes[i].0; });
         } else {
@@ -295,6 +333,6 @@ impl Loaded {
 
 /// Returns the operand's elements. A number is a branch that all threads take alike, not a selection for each lane.
 #[inline(always)]
-pub(super) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
+pub(crate) fn lanes<E: Packed, const V: usize>(loaded: Loaded, word: u64) -> [E::Compute; V] {
     if loaded.is_word { [E::Compute::from_word(word); V] } else { packed::unpack::<E, V>(loaded.spread::<E>()) }
 }

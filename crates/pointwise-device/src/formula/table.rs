@@ -23,7 +23,7 @@ where
     E: Packed,
     O: OpData + Formula<E::Compute, 1, 1>,
 {
-    const { assert!(size_of::<E>() == 1 && O::INFO.bool_results == 0 && O::INFO.bool_operands == 0) }
+    const { assert!(size_of::<E>() == 1 && O::INFO.bool_results() == 0 && O::INFO.bool_operands() == 0) }
     // The fill and the barrier come first, reached by every thread.
     let each = CODES as u32 / CODES_THREADS;
     let mut code = thread::thread_idx_x() * each;

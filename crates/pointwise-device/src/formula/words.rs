@@ -14,9 +14,9 @@ use crate::packed::{self, Packed, unroll};
 const fn is_logical(info: &OpInfo, [operands, result]: [DType; 2]) -> bool {
     let of_bools = matches!(operands, DType::Bool);
     info.results.len() == 1
-        && info.bool_operands == 0
+        && info.bool_operands() == 0
         && !info.is_random
-        && (info.bool_results == 1 || matches!(result, DType::Bool))
+        && (info.bool_results() == 1 || matches!(result, DType::Bool))
         && (of_bools || info.properties.truths)
 }
 
@@ -117,7 +117,7 @@ where
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let (of_type, of_bool) = op.apply(values, truths, 0.into());
-    if const { O::INFO.bool_results } == 1 { of_bool[0] } else { of_type[0].truth() }
+    if const { O::INFO.bool_results() } == 1 { of_bool[0] } else { of_type[0].truth() }
 }
 
 /// Chooses sixteen bytes from two operands, by the truth in bit 7 of each byte of `truths`, four in a word.

@@ -69,6 +69,24 @@ pub fn two_words<T: Real>(x: T, bits: RandomWord, more: RandomWord) -> T { x }
 #[op(floats, exact)]
 pub fn name_of_the_gradient<T: Real>(grad: T) -> T { grad }
 
+#[op(floats, ints, exact)]
+pub fn stored_beside_integers<T: Num>(x: T, #[stored(f32)] scale: T) -> T { x * scale }
+
+#[op(floats, exact)]
+pub fn stored_as_nothing<T: Real>(x: T, #[stored] scale: T) -> T { x * scale }
+
+#[op(floats, exact)]
+pub fn stored_as_what_no_tensor_has<T: Real>(x: T, #[stored(f64)] scale: T) -> T { x * scale }
+
+#[op(floats, exact)]
+pub fn stored_as_bool<T: Real>(x: T, #[stored(bool)] keep: T) -> T { x * keep }
+
+#[op(floats, exact)]
+pub fn stored_parameter<T: Real>(x: T, #[stored(f32)] #[param(default = 1.0)] scale: T) -> T { x * scale }
+
+#[op(floats, exact, gated)]
+pub fn stored_gate<T: Real>(#[stored(f32)] gate: T, value: T) -> T { gate * value }
+
 #[op(floats, exact)]
 pub struct NoFunction;
 

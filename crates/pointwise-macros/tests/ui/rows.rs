@@ -22,8 +22,11 @@ pub fn returns_early<T: Real>(x: T, row: Row<T>) -> T { if x > T::ZERO { return 
 #[op(f32, ulp = 4)]
 pub fn has_no_row<T: Real>(x: T) -> PerRow<T> { PerRow(x) }
 
-#[op(f32, ulp = 4, results(y: f16))]
-pub fn has_a_type_and_no_row<T: Real>(x: T) -> T { x }
+#[op(f32, ulp = 4)]
+pub fn has_an_operand_of_rows_and_no_row<T: Real>(x: T, #[stored(i64)] label: PerRow<T>) -> T { x + label.0 }
+
+#[op(f32, ulp = 4)]
+pub fn has_a_gradient_of_each_row<T: Real>(x: T, scale: PerRow<T>, row: Row<T>) -> T { row.sum(x) * scale.0 }
 
 #[op(floats, ints, exact)]
 pub fn is_of_integers<T: Num>(x: T, row: Row<T>) -> T { row.sum(x) }
@@ -31,8 +34,8 @@ pub fn is_of_integers<T: Num>(x: T, row: Row<T>) -> T { row.sum(x) }
 #[op(f32, ulp = 4)]
 pub fn is_random<T: Real>(x: T, row: Row<T>, bits: RandomWord) -> T { row.sum(x) * T::uniform(bits) }
 
-#[op(f32, ulp = 4, results(y: i32))]
-pub fn rounds_to_integers<T: Real>(x: T, row: Row<T>) -> T { row.sum(x) }
+#[op(f32, ulp = 4, results(y: u32))]
+pub fn is_stored_as_a_type_that_no_tensor_has<T: Real>(x: T, row: Row<T>) -> T { row.sum(x) }
 
 #[op(f32, ulp = 4, grad = by_hand)]
 pub fn has_a_gradient_by_hand<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }

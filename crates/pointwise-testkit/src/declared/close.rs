@@ -1,7 +1,7 @@
 //! Compares a result with its bound.
 
 use pointwise::DType;
-use pointwise::info::Accuracy;
+use pointwise::info::{Accuracy, OpInfo};
 use pointwise_core::{Element, Terms};
 
 use crate::judge::{largest, ulp_at};
@@ -13,15 +13,31 @@ pub(super) struct Bound {
     pub(super) accuracy: Accuracy,
     /// The type of the result.
     pub(super) dtype: DType,
+    /// True if the formula computes floats, and the result is whole numbers.
+    is_converted: bool,
 }
 
 /// The product of two numbers of these magnitudes is a normal number of f32: from 2^-63 to below 2^64.
 const NEAR: std::ops::Range<f64> = 1.0 / 9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0;
 
 impl Bound {
+    /// The bound of a result of type `dtype`, of an op of that type.
+    pub(super) fn new(accuracy: Accuracy, dtype: DType) -> Bound {
+        Bound { accuracy, dtype, is_converted: false }
+    }
+
+    /// The bound of result `k` of an op on elements of type `dtype`.
+    pub(super) fn of(info: &OpInfo, k: usize, dtype: DType) -> Bound {
+        let is_converted = info.stored_result(k).is_some_and(|fixed| !fixed.is_float());
+        Bound { is_converted, ..Bound::new(info.accuracy, info.result_type(k, dtype)) }
+    }
+
     /// True if a result is right by the exact one alone: within the bound, or the same strange value.
     pub(super) fn holds(self, got: f64, exact: f64) -> bool {
         let Bound { dtype, .. } = self;
+        if self.is_converted {
+            return got == converted(exact, dtype);
+        }
         if !dtype.is_float() {
             return got == exact;
         }
@@ -46,6 +62,11 @@ impl Bound {
     /// huge or tiny, nothing is asked.
     pub(super) fn wrong(self, got: f64, exact: f64, terms: Option<Terms>, x: &[f64]) -> Option<String> {
         let terms = terms.unwrap_or(Terms::exact(exact));
+        if self.is_converted {
+            // A step that rounds to a whole number may find its neighbour.
+            let is_near = (got - converted(exact, self.dtype)).abs() <= 1.0 && self.accuracy != Accuracy::Exact;
+            return (!is_near).then(String::new);
+        }
         if !self.dtype.is_float() {
             // Integers wrap, which f64 does not; nor has it all of 64 bits.
             let (bits, least) = match self.dtype {
@@ -96,6 +117,14 @@ impl Bound {
     }
 }
 
+/// Returns the whole number that a float becomes, by the rules of [`pointwise_core::cast`].
+fn converted(exact: f64, dtype: DType) -> f64 {
+    if dtype == DType::U8 {
+        return f64::from((exact as i64) as u8);
+    }
+    with_element!(dtype, E => E::from_f64(exact).to_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +132,7 @@ mod tests {
     const STEP: f64 = f32::EPSILON as f64;
 
     fn wrong(accuracy: Accuracy, dtype: DType, got: f64, size: f64) -> bool {
-        let bound = Bound { accuracy, dtype };
+        let bound = Bound::new(accuracy, dtype);
         let terms = Terms { size, peak: size, ..Terms::exact(1.0) };
         !bound.holds(got, 1.0) && bound.wrong(got, 1.0, Some(terms), &[1.0]).is_some()
     }
@@ -128,7 +157,7 @@ mod tests {
 
     #[test]
     fn overflow_is_excused_by_operands() {
-        let bound = Bound { accuracy: Accuracy::Ulp(4.0), dtype: DType::F32 };
+        let bound = Bound::new(Accuracy::Ulp(4.0), DType::F32);
         let terms = Some(Terms { size: 1.0, peak: 1e39, ..Terms::exact(1.0) });
         let why = bound.wrong(f64::NAN, 1.0, terms, &[89.0]).unwrap();
         assert!(why.contains("1e39, which f32 does not hold"), "{why}");

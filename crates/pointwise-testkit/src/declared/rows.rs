@@ -5,7 +5,7 @@ use pointwise::kernel::{OpDef, RowOracle};
 use pointwise::{DType, Device, Number, Operand, Tensor};
 
 use super::close::Bound;
-use super::values::{decode, encode, sample};
+use super::values::{computed, decode, encode, sample};
 use crate::judge::ulp_at;
 use crate::{Error, Random, params};
 
@@ -76,6 +76,7 @@ fn one(
         let of = info.operand_type(k, dtype);
         let numbers: Vec<f64> = (0..shape.iter().product()).map(|i| sample(i, k + turn * 31)).collect();
         let (bytes, values) = encode(of, &numbers);
+        let values = computed(info, k, values);
         let is_turned = steps == [1, rows] && kind == 3 && turn > 0 && !info.is_row_operand(k);
         inputs.push(Input { values, tensor: Tensor::from_bytes(device, of, &bytes, shape)?, steps, is_turned });
     }
@@ -84,7 +85,7 @@ fn one(
         if input.is_turned { view.transpose(0, 1).map(Operand::View) } else { Ok(Operand::View(view)) }
     });
     let operands = operands.collect::<pointwise::Result<Vec<_>>>()?;
-    let results = def.kernel(set).run(&operands)?;
+    let results = def.kernel(set).of_type(dtype).run(&operands)?;
     let got: Vec<Vec<f64>> = (0..results.len())
         .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
         .collect::<pointwise::Result<_>>()?;
@@ -123,7 +124,7 @@ fn compare(
     let mut worst = 0.0_f64;
     let rows: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
     for (k, (exact, got)) in oracle.at(&rows, len).into_iter().zip(got).enumerate() {
-        let bound = Bound { accuracy: info.accuracy, dtype: info.result_type(k, dtype) };
+        let bound = Bound::of(info, k, dtype);
         for (i, (terms, &got)) in exact.into_iter().zip(*got).enumerate() {
             let element: Vec<f64> = x.iter().map(|x| x.get(i).or(x.first()).copied().unwrap_or(0.0)).collect();
             if bound.holds(got, terms.value) {
@@ -164,14 +165,15 @@ pub(super) fn slopes(def: &'static OpDef) -> Result<(), Error> {
                 .map(|k| {
                     let row = (0..LEN).map(|_| number());
                     // One element at least of a mask is false.
-                    row.enumerate()
-                        .map(|(i, x)| if info.is_bool(k) { f64::from(u8::from(x > 0.0 && i > 0)) } else { x })
-                        .collect()
+                    let row = row.enumerate().map(|(i, x)| match x {
+                        x if info.is_bool(k) => f64::from(u8::from(x > 0.0 && i > 0)),
+                        x if !info.operand_has_gradient(k) => x.abs().round(),
+                        x => x,
+                    });
+                    row.take(if info.is_row_operand(k) { 1 } else { LEN }).collect()
                 })
                 .collect();
-            let differentiable: Vec<usize> = (0..info.results.len())
-                .filter(|&k| info.fixed_type(k).is_none() && info.bool_results >> k & 1 == 0)
-                .collect();
+            let differentiable: Vec<usize> = (0..info.results.len()).filter(|&k| info.result_has_gradient(k)).collect();
             let grads: Vec<Vec<f64>> = differentiable
                 .iter()
                 .map(|&k| (0..if info.is_row_result(k) { 1 } else { LEN }).map(|_| number()).collect())
@@ -190,7 +192,7 @@ pub(super) fn slopes(def: &'static OpDef) -> Result<(), Error> {
             let mut rows: Vec<&[f64]> = grads.iter().map(Vec::as_slice).collect();
             rows.extend(backward.info.operands.iter().filter_map(named).map(|k| &*x[k]));
             let got = gradients.at(&rows, LEN);
-            let floats = (0..info.operands.len()).filter(|&k| !info.is_bool(k));
+            let floats = (0..info.operands.len()).filter(|&k| info.operand_has_gradient(k));
             for (got, k) in got.iter().zip(floats) {
                 for (i, got) in got.iter().enumerate() {
                     let at = |h: f64| {

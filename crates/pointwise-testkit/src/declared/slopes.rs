@@ -1,6 +1,5 @@
 //! Gradients against the slopes of their formula.
 
-use pointwise::DType;
 use pointwise::kernel::{OpDef, Oracle};
 
 use crate::{Error, Random, params};
@@ -37,17 +36,21 @@ fn point(
     i: usize,
 ) -> Result<(), String> {
     let info = &def.info;
-    let is_float = |k: usize| !info.is_bool(k);
+    let is_float = |k: usize| info.operand_has_gradient(k);
     // Far from the numbers where formulas turn.
     let mut number = || {
         let magnitude = (0.05 + 3.9 * random.unit()) * if i % 4 == 3 { 8.0 } else { 1.0 };
         if random.unit() < 0.5 && i % 4 != 2 { -magnitude } else { magnitude }
     };
     let x: Vec<f64> = (0..info.operands.len())
-        .map(|k| if is_float(k) { number() } else { f64::from(u8::from(number() > 0.0)) })
+        .map(|k| match number() {
+            x if info.is_bool(k) => f64::from(u8::from(x > 0.0)),
+            // A whole number, in any type.
+            x if !is_float(k) => x.abs().round(),
+            x => x,
+        })
         .collect();
-    let results: Vec<usize> =
-        (0..info.results.len()).filter(|&k| info.result_type(k, DType::F32) != DType::Bool).collect();
+    let results: Vec<usize> = (0..info.results.len()).filter(|&k| info.result_has_gradient(k)).collect();
     let grads: Vec<f64> = results.iter().map(|_| 0.5 + random.unit()).collect();
     let bits = random.next_u64() as u32;
     let value = |at: usize, of: f64| {

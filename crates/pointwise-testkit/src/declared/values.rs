@@ -79,6 +79,15 @@ pub(super) fn encode(dtype: DType, numbers: &[f64]) -> (Vec<u8>, Vec<f64>) {
     (bytes, values)
 }
 
+/// Returns an operand's values as the formula has them: whole numbers of a fixed type are the nearest f32.
+pub(super) fn computed(info: &OpInfo, k: usize, mut values: Vec<f64>) -> Vec<f64> {
+    if info.stored_operand(k).is_some() {
+        values.iter_mut().for_each(|value| *value = f64::from(*value as f32));
+    }
+    values
+}
+
+/// Returns the values of elements.
 pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];

@@ -19,6 +19,7 @@ use super::level::{Loop, at, at_best};
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target, prefetch};
 use super::parallel::split;
 use super::runs::runs;
+use super::stored::{FillStored, StoreStored};
 use crate::kernel::Walk;
 
 /// `(operands, results, n, parameters, what the first element draws from)`: a formula in one element type, along a run.
@@ -104,7 +105,7 @@ impl<const FLIPS: bool> Formula<Wrapping<i16>, 2, 1> for OnBits<FLIPS> {
 /// Returns the change, if an op on 16-bit floats changes nothing but the sign.
 const fn sign_change(info: &OpInfo, dtype: DType) -> Option<SignChange> {
     match dtype {
-        DType::F16 | DType::BF16 if info.bool_results == 0 => info.properties.sign,
+        DType::F16 | DType::BF16 if info.bool_results() == 0 => info.properties.sign,
         _ => None,
     }
 }
@@ -153,8 +154,8 @@ where
 #[cfg(target_arch = "x86_64")]
 const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     let info = &O::INFO;
-    let rounds = info.bool_results == 0 && F::DTYPE.is_float() && F::DTYPE.size() < 4;
-    let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.is_random;
+    let rounds = info.bool_results() == 0 && F::DTYPE.is_float() && F::DTYPE.size() < 4;
+    let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.is_random && !info.has_stored();
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
@@ -164,9 +165,9 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
 fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Target, n: usize) -> bool {
     let size = |is_bool: bool, size: usize| if is_bool { 1 } else { size };
     let y = result.pointer.addr();
-    let end = y + n * size(O::INFO.bool_results == 1, size_of::<F>());
+    let end = y + n * size(O::INFO.bool_results() == 1, size_of::<F>());
     let apart = |(k, source): (usize, &Source)| {
-        let (x, size) = (source.pointer.addr(), size(is_bool(O::INFO.bool_operands, k), size_of::<E>()));
+        let (x, size) = (source.pointer.addr(), size(is_bool(O::INFO.bool_operands(), k), size_of::<E>()));
         source.word.is_none() && source.step == 1 && (x + n * size <= y || end <= x)
     };
     result.step == 1 && operands.iter().enumerate().all(apart)
@@ -189,7 +190,7 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let op = O::from_words(words);
-    let bools = const { O::INFO.bool_operands };
+    let bools = const { O::INFO.bool_operands() };
     let (mut value, mut truth) = ([MaybeUninit::new(E::Compute::ZERO)], [MaybeUninit::new(Logic::ZERO)]);
     if UNIFORM && n > 0 {
         let last = operands[N - 1];
@@ -221,7 +222,7 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
                 _ => pointers[k].cast::<Bool>().add(i).read().widen().0,
             });
             let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
-            if const { O::INFO.bool_results } == 1 {
+            if const { O::INFO.bool_results() } == 1 {
                 y.cast::<Bool>().add(i).write(Bool::narrow(Logic(of_bool[0])));
             } else {
                 y.cast::<F>().add(i).write(F::narrow(of_type[0]));
@@ -285,7 +286,7 @@ unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
     let mut of_type: [Buffer<F>; R] = [const { Buffer::NEW }; R];
     let mut of_bool: [Buffer<Bool>; R] = [const { Buffer::NEW }; R];
     // SAFETY: the caller's contract.
-    unsafe { spread::<E, O, N>(operands, BLOCK.min(n), &mut values, &mut truths) };
+    unsafe { spread::<E, O, N, LEVEL>(operands, BLOCK.min(n), &mut values, &mut truths) };
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
@@ -311,7 +312,7 @@ unsafe fn blocks<E, F, O, const N: usize, const R: usize, const LEVEL: u8>(
 /// # Safety
 /// The contract of [`FormulaFn`] holds.
 #[inline(always)]
-unsafe fn spread<E: Element, O: OpData, const N: usize>(
+unsafe fn spread<E: Element, O: OpData, const N: usize, const LEVEL: u8>(
     operands: &[Source; N],
     len: usize,
     values: &mut [Buffer<E>; N],
@@ -322,7 +323,14 @@ unsafe fn spread<E: Element, O: OpData, const N: usize>(
         if operands[k].is_uniform() {
             // SAFETY: the caller's contract.
             unsafe {
-                if is_bool(const { O::INFO.bool_operands }, k) {
+                if let Some(dtype) = const { O::INFO }.stored_operand(k) {
+                    at::<LEVEL, _>(FillStored::<E> {
+                        dtype,
+                        source: operands[k],
+                        start: 0,
+                        values: &mut values[k].0[..len],
+                    });
+                } else if is_bool(const { O::INFO.bool_operands() }, k) {
                     operands[k].spread::<Bool>(&mut truths[k].0[..len]);
                 } else {
                     operands[k].spread::<E>(&mut values[k].0[..len]);
@@ -343,10 +351,10 @@ fn fetch<E: Element, F: Element, O: OpData, const N: usize, const R: usize>(
     let mut k = 0;
     while k < N + R {
         let (first, step, size) = if k < N {
-            let size = if is_bool(const { O::INFO.bool_operands }, k) { 1 } else { size_of::<E>() };
+            let size = const { O::INFO }.operand_size(k, size_of::<E>());
             (operands[k].pointer, operands[k].step, size)
         } else {
-            let size = if is_bool(const { O::INFO.bool_results }, k - N) { 1 } else { size_of::<F>() };
+            let size = const { O::INFO }.result_size(k - N, size_of::<F>());
             (results[k - N].pointer.cast_const(), results[k - N].step, size)
         };
         if step == 1 {
@@ -374,7 +382,9 @@ unsafe fn load<E: Element, O: OpData, const N: usize, const LEVEL: u8>(
         if !source.is_uniform() {
             // SAFETY: the caller's contract.
             unsafe {
-                if is_bool(const { O::INFO.bool_operands }, k) {
+                if let Some(dtype) = const { O::INFO }.stored_operand(k) {
+                    at::<LEVEL, _>(FillStored::<E> { dtype, source, start, values: &mut values[k].0[..len] });
+                } else if is_bool(const { O::INFO.bool_operands() }, k) {
                     at::<LEVEL, _>(Fill::<Bool> { source, start, values: &mut truths[k].0[..len] });
                 } else {
                     at::<LEVEL, _>(Fill::<E> { source, start, values: &mut values[k].0[..len] });
@@ -407,7 +417,7 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
         while k < N {
             // SAFETY: the caller's contract.
             unsafe {
-                if is_bool(const { O::INFO.bool_operands }, k) {
+                if is_bool(const { O::INFO.bool_operands() }, k) {
                     bools[k] = truths[k].0[i].assume_init().0;
                 } else {
                     lanes[k] = values[k].0[i].assume_init();
@@ -420,7 +430,7 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
     let mut put = |i: usize, (y, answers): ([F::Compute; R], [bool; R])| {
         let mut k = 0;
         while k < R {
-            if is_bool(const { O::INFO.bool_results }, k) {
+            if is_bool(const { O::INFO.bool_results() }, k) {
                 of_bool[k].0[i].write(Logic(answers[k]));
             } else {
                 of_type[k].0[i].write(y[k]);
@@ -477,7 +487,9 @@ unsafe fn store<F: Element, O: OpData, const R: usize, const LEVEL: u8>(
         let target = results[k];
         // SAFETY: the caller's contract.
         unsafe {
-            if is_bool(const { O::INFO.bool_results }, k) {
+            if let Some(dtype) = const { O::INFO }.stored_result(k) {
+                at::<LEVEL, _>(StoreStored::<F> { dtype, target, start, values: &of_type[k].0[..len] });
+            } else if is_bool(const { O::INFO.bool_results() }, k) {
                 at::<LEVEL, _>(Store::<Bool> { target, start, values: &of_bool[k].0[..len] });
             } else {
                 at::<LEVEL, _>(Store::<F> { target, start, values: &of_type[k].0[..len] });

@@ -18,6 +18,7 @@ mod random;
 pub(crate) mod rope;
 mod rows;
 mod runs;
+mod stored;
 
 pub(crate) use formula::FormulaRun;
 pub use formula::{FormulaFn, formula, op};

@@ -5,12 +5,15 @@ use std::mem::MaybeUninit;
 
 use pointwise_core::element::Bool;
 use pointwise_core::formula::ParamWords;
-use pointwise_core::rows::{MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, first_answer, lanes, threads};
-use pointwise_core::{Coarse, DType, Element, F8E4M3, F8E5M2, Logic, Rough, Word, bf16, f16};
+use pointwise_core::rows::{
+    MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, first_answer, lanes, threads,
+};
+use pointwise_core::{Element, Logic, Word};
 
 use super::level::{Loop, at, at_better};
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target};
 use super::parallel::tasks;
+use super::stored::{FillStored, StoreStored};
 use crate::kernel::Walk;
 
 /// `(operands, results, len, parameters)`: an op on one row of `len` elements, in one element type. Sources and targets begin
@@ -119,7 +122,9 @@ where
             let source = self.operands[k];
             // SAFETY: the caller's contract.
             unsafe {
-                if const { O::INFO.bool_operands } >> k & 1 == 1 {
+                if let Some(dtype) = const { O::INFO }.stored_operand(k) {
+                    at::<LEVEL, _>(FillStored::<E> { dtype, source, start, values: &mut values.values[k].0[..count] });
+                } else if const { O::INFO.bool_operands() } >> k & 1 == 1 {
                     elements::<Bool, LEVEL>(source, start, &mut values.truths[k].0[..count]);
                 } else {
                     elements::<E, LEVEL>(source, start, &mut values.values[k].0[..count]);
@@ -145,8 +150,9 @@ where
         }
         let reductions: &'static [Reduction] = const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND] } else { &[] } };
         let len = self.len as usize;
-        let threads = threads(len, size_of::<E>(), N + R) as usize;
-        let width = threads * lanes(size_of::<E>());
+        let widest = const { O::INFO.widest(size_of::<E>()) };
+        let threads = threads(len, widest, N + R) as usize;
+        let width = threads * lanes(widest);
         let total = width * reductions.len();
         // Short rows need no memory from the heap.
         let (mut small, mut large) = ([const { MaybeUninit::<f32>::uninit() }; SMALL], Vec::new());
@@ -169,8 +175,8 @@ where
             let mut i = 0;
             while i < count {
                 // SAFETY: so many are loaded.
-                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands }) };
-                let each = op.given(ROUND, of_type, of_bool, state, start + i == 0);
+                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands() }) };
+                let each = op.given(ROUND, of_type, of_bool, state, (start + i) as u32);
                 let mut k = 0;
                 while k < const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND].len() } else { 0 } } {
                     // SAFETY: lane `first + i` is below `width`, and there are as many of each reduction.
@@ -185,7 +191,8 @@ where
             start += count;
         }
         for (k, (parts, &reduction)) in parts.chunks_mut(width).zip(reductions).enumerate() {
-            let all = match const { lanes(size_of::<E>()) } {
+            let all = match const { lanes(O::INFO.widest(size_of::<E>())) } {
+                2 => fold::<2>(reduction, parts, threads),
                 4 => fold::<4>(reduction, parts, threads),
                 8 => fold::<8>(reduction, parts, threads),
                 _ => fold::<16>(reduction, parts, threads),
@@ -208,10 +215,10 @@ where
                 // SAFETY: the row has an element; the caller's contract.
                 unsafe {
                     self.load::<LEVEL>(0, 1, values);
-                    (of_type, of_bool) = values.at(0, const { O::INFO.bool_operands });
+                    (of_type, of_bool) = values.at(0, const { O::INFO.bool_operands() });
                 }
             }
-            let (results, _) = op.results(of_type, of_bool, state);
+            let (results, _) = op.results(of_type, of_bool, state, 0);
             let mut k = 0;
             while k < R {
                 if const { O::INFO }.is_row_result(k) {
@@ -220,6 +227,9 @@ where
                 }
                 k += 1;
             }
+        }
+        if const { all_of_row(&O::INFO) } {
+            return;
         }
         let (mut results, mut answers) = ([[0.0; BLOCK]; R], [[false; BLOCK]; R]);
         let mut start = 0;
@@ -230,8 +240,8 @@ where
             let mut i = 0;
             while i < count {
                 // SAFETY: so many are loaded.
-                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands }) };
-                let (y, truths) = op.results(of_type, of_bool, state);
+                let (of_type, of_bool) = unsafe { values.at(i, const { O::INFO.bool_operands() }) };
+                let (y, truths) = op.results(of_type, of_bool, state, (start + i) as u32);
                 let mut k = 0;
                 while k < R {
                     (results[k][i], answers[k][i]) = (y[k], truths[k]);
@@ -325,13 +335,16 @@ unsafe fn store<E: Element, O: RowData, const LEVEL: u8>(
 ) {
     // SAFETY: the caller's contract.
     unsafe {
-        match const { O::INFO }.fixed_type(k) {
-            Some(DType::F32) => put::<f32, _, LEVEL>(target, start, results, |value| value),
-            Some(DType::F16) => put::<f16, _, LEVEL>(target, start, results, Coarse),
-            Some(DType::BF16) => put::<bf16, _, LEVEL>(target, start, results, Coarse),
-            Some(DType::F8E4M3) => put::<F8E4M3, _, LEVEL>(target, start, results, Rough),
-            Some(DType::F8E5M2) => put::<F8E5M2, _, LEVEL>(target, start, results, Rough),
-            _ if const { O::INFO.bool_results } >> k & 1 == 1 => {
+        match const { O::INFO }.stored_result(k) {
+            Some(dtype) => {
+                let mut buffer = Buffer::<f32>::NEW;
+                for (to, &value) in buffer.0.iter_mut().zip(results) {
+                    to.write(value);
+                }
+                let values = &buffer.0[..results.len()];
+                at::<LEVEL, _>(StoreStored::<f32> { dtype, target, start, values });
+            }
+            _ if const { O::INFO.bool_results() } >> k & 1 == 1 => {
                 put::<Bool, _, LEVEL>(target, start, truths, Logic);
             }
             _ => put::<E, _, LEVEL>(target, start, results, |value| E::Compute::from_word(value.to_bits().into())),

@@ -122,9 +122,22 @@ const COLUMNS: usize = 300;
 #[derive(Clone, Copy)]
 struct Mixed<const N: usize, const BOOLS: u16, const ANSWER: bool>;
 
+impl<const N: usize, const BOOLS: u16, const ANSWER: bool> Mixed<N, BOOLS, ANSWER> {
+    const OPERANDS: [Option<DType>; 3] = [bool_if(BOOLS & 1 == 1), bool_if(BOOLS & 2 == 2), bool_if(BOOLS & 4 == 4)];
+    const RESULT: [Option<DType>; 1] = [bool_if(ANSWER)];
+}
+
+const fn bool_if(is_bool: bool) -> Option<DType> {
+    if is_bool { Some(DType::Bool) } else { None }
+}
+
 impl<const N: usize, const BOOLS: u16, const ANSWER: bool> OpData for Mixed<N, BOOLS, ANSWER> {
-    const INFO: OpInfo =
-        OpInfo { operands: NAMES.split_at(N).0, bool_operands: BOOLS, bool_results: ANSWER as u16, ..OpInfo::FORMULA };
+    const INFO: OpInfo = OpInfo {
+        operands: NAMES.split_at(N).0,
+        operand_types: Self::OPERANDS.split_at(N).0,
+        result_types: &Self::RESULT,
+        ..OpInfo::FORMULA
+    };
 
     fn from_words(_: &ParamWords) -> Self {
         Mixed

@@ -212,7 +212,7 @@ pub fn clamp_backward_inplace<'a, 'b>(
 pub static MASKED_FILL: OpInfo = OpInfo {
     name: "masked_fill",
     operands: &["x", "mask", "value"],
-    bool_operands: 0b10,
+    operand_types: &[None, Some(DType::Bool)],
     types: &DType::ALL,
     doc: "`mask ? value : x`, x and mask broadcast both ways; the value is converted to x's type, which must hold it.\n",
     formula: "if mask { value } else { x }",

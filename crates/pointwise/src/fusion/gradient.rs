@@ -195,8 +195,7 @@ impl<'a> Backward<'a> {
         };
         let mut given = Vec::new();
         // Gradients of the results that are floats come first, then operands and results by their names.
-        let float_results: Vec<usize> =
-            (0..step.results).filter(|k| info.result_type(*k, step.dtype) != DType::Bool).collect();
+        let float_results: Vec<usize> = (0..step.results).filter(|k| info.result_has_gradient(*k)).collect();
         for (at, name) in backward.info.operands.iter().enumerate() {
             given.push(match float_results.get(at) {
                 Some(k) => self.grads[step.first + k].map_or(Given::Word(0), Given::Value),
@@ -214,7 +213,7 @@ impl<'a> Backward<'a> {
         }
         let params = self.params(info, &backward.info, words);
         let results = self.graph.op_of_words(backward, &given, &params, step.dtype)?;
-        let of_type = (0..info.operands.len()).filter(|k| !info.is_bool(*k));
+        let of_type = (0..info.operands.len()).filter(|k| info.operand_has_gradient(*k));
         for (k, grad) in of_type.zip(results) {
             if let Arg::Value(value) = step.args[k] {
                 self.add(value, grad)?;

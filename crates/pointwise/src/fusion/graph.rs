@@ -138,12 +138,17 @@ impl Graph {
     /// Returns its results.
     ///
     /// # Errors
-    /// Fails for an op that reduces over rows or draws random words, another number of arguments than it has, numbers alone, types
+    /// Fails for an op that reduces over rows, draws random words or has tensors of fixed types other than bool, another number of arguments than it has, numbers alone, types
     /// that have no common one or that the op does not take, and a parameter that it does not take.
     pub fn op(&mut self, def: &'static OpDef, args: &[Value], params: &[Number]) -> Result<Vec<Value>> {
         let info = &def.info;
-        if info.is_of_rows() || info.is_random {
-            let why = if info.is_random { "it draws random words" } else { "it reduces over rows" };
+        let why = match () {
+            () if info.is_random => Some("it draws random words"),
+            () if info.is_of_rows() => Some("it reduces over rows"),
+            () if info.has_stored() => Some("it has tensors of several types"),
+            () => None,
+        };
+        if let Some(why) = why {
             return Err(unsupported(format!("{} in a fused kernel ({why})", info.name), "run it by itself"));
         }
         if args.len() != info.operands.len() {

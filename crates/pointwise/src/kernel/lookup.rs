@@ -128,7 +128,7 @@ pub(super) fn code_blocks(vectors: u64) -> u32 {
 pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 1
         && info.results.len() == 1
-        && info.bool_operands | info.bool_results == 0
+        && info.bool_operands() | info.bool_results() == 0
         && !info.is_random
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
 }
@@ -137,7 +137,7 @@ pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
 /// whose bytes may be anything.
 pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 2
-        && info.bool_operands == 0
+        && info.bool_operands() == 0
         && info.results.len() == 1
         && info.params.is_empty()
         && !info.is_random

@@ -124,8 +124,9 @@ fn raised(dtype: DType, number: Number) -> DType {
 /// # Errors
 /// Types that do not go together, or in which the op has no kernels.
 pub(super) fn common_type(info: &OpInfo, operands: &[Operand<'_>], params: &[Number]) -> Result<Option<DType>> {
-    // A condition has no say.
-    let values = || operands.iter().enumerate().filter(|(k, _)| !info.is_bool(*k)).map(|(_, operand)| operand);
+    // A condition has no say, nor has any other operand of a fixed type.
+    let values =
+        || operands.iter().enumerate().filter(|(k, _)| info.fixed_operand(*k).is_none()).map(|(_, operand)| operand);
     let mut first = None;
     let (mut is_one, mut has_bool) = (true, false);
     for operand in values() {
@@ -210,7 +211,7 @@ pub(super) fn convert_all<'a, const N: usize>(
     let mut all = [Operand::Number(Number::Default); N];
     for ((k, operand), (slot, out)) in operands.iter().enumerate().zip(converted.0.iter_mut().zip(&mut all)) {
         *out = match operand {
-            Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {
+            Operand::View(view) if view.dtype() != dtype && info.fixed_operand(k).is_none() => {
                 let tensor = slot.insert(convert(&once(view)?, dtype, stream)?);
                 Operand::View(tensor.view().expand(view.shape())?)
             }
@@ -232,7 +233,7 @@ pub(super) fn stand_in_all<'a, const N: usize>(
     let mut all = [Operand::Number(Number::Default); N];
     for ((k, operand), out) in operands.iter().enumerate().zip(&mut all) {
         *out = match operand {
-            Operand::View(view) if view.dtype() != dtype && !info.is_bool(k) => {
+            Operand::View(view) if view.dtype() != dtype && info.fixed_operand(k).is_none() => {
                 Operand::View(stand_in(&once(view)?, dtype, k)?.expand(view.shape())?)
             }
             operand => *operand,

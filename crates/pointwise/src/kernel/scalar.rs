@@ -24,6 +24,11 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     if info.is_bool(k) {
         return number.word(&scalar, DType::Bool);
     }
+    if let Some(fixed) = info.stored_operand(k) {
+        // In the compute type, of floats; it must be a number of the fixed type.
+        number.word(&scalar, fixed)?;
+        return Ok((number.to_f64(&scalar) as f32).to_word());
+    }
     if info.properties.moves {
         return number.bits(&scalar, dtype);
     }
@@ -65,7 +70,7 @@ fn within_quotients(word: u64) -> u64 {
 /// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
 pub(crate) fn is_element(info: &OpInfo, k: usize) -> bool {
     match info.properties.function {
-        _ if info.bool_results == 1 => true,
+        _ if info.bool_results() == 1 => true,
         Some(BinaryFunction::Modulo | BinaryFunction::Power) => true,
         Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient | BinaryFunction::FlooredQuotient) => k == 0,
         None => false,

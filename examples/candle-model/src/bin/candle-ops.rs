@@ -122,7 +122,7 @@ fn errors(device: &Device) -> Result<()> {
     for (name, count, function) in functions() {
         let Some(def) = info::op(name) else { continue };
         // Bits, and results near 0 that are differences of larger numbers: see the table of means.
-        if def.info.bool_results != 0 || name == "layer_norm" {
+        if def.info.bool_results() != 0 || name == "layer_norm" {
             continue;
         }
         let mut line = format!("{name:<16}");

@@ -51,6 +51,8 @@ pub struct Kernel<'r> {
     pub(in crate::kernel) settings: LaunchSettings,
     pub(super) tuned: Option<Choices>,
     pub(super) rng: Rng<'r>,
+    /// The element type, where no operand decides it.
+    dtype: Option<DType>,
 }
 
 /// Up to `N` checked operands.
@@ -125,7 +127,7 @@ macro_rules! sized {
 impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
         let (params, settings) = (Params::new(params), LaunchSettings::new());
-        Kernel { def, params, settings, tuned: None, rng: Rng::default() }
+        Kernel { def, params, settings, tuned: None, rng: Rng::default(), dtype: None }
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was set
@@ -168,6 +170,14 @@ impl<'r> Kernel<'r> {
     #[must_use]
     pub fn rng(mut self, rng: impl Into<Rng<'r>>) -> Self {
         self.rng = rng.into();
+        self
+    }
+
+    /// The op on elements of type `dtype`, where all operands are of fixed types: without it [`Kernel::run`] takes the first of
+    /// the op's types. Other ops ignore it, and [`Kernel::run_into`] takes the type of the results.
+    #[must_use]
+    pub fn of_type(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
         self
     }
 
@@ -265,8 +275,10 @@ impl<'r> Kernel<'r> {
     ) -> Result<()> {
         let mut converted = Converted::default();
         let mut ready = CheckedOperands::<N>::new();
-        self.ready_promoted(operands, &mut converted, &mut ready)?;
         self.check_count(results.len())?;
+        let of_results = self.of_results(results.iter().map(TensorViewMut::dtype));
+        let this = of_results.as_ref().unwrap_or(self);
+        this.ready_promoted(operands, &mut converted, &mut ready)?;
         let mut targets = Results::<T>::new(Shared::Operands);
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
             *target = result.as_mut_ptr()?;
@@ -275,7 +287,17 @@ impl<'r> Kernel<'r> {
             *view = Some(result.as_view());
         }
         // SAFETY: the results are exclusively borrowed.
-        unsafe { self.write(&ready, &targets) }
+        unsafe { this.write(&ready, &targets) }
+    }
+
+    /// Returns the same call in the type of its results, where no operand decides it.
+    fn of_results(&self, dtypes: impl Iterator<Item = DType>) -> Option<Kernel<'r>> {
+        let info = &self.def.info;
+        if info.operand_types.len() < info.operands.len() || info.operand_types.contains(&None) {
+            return None;
+        }
+        let free = dtypes.enumerate().find(|(k, _)| info.fixed_result(*k).is_none());
+        free.map(|(_, dtype)| self.clone().of_type(dtype))
     }
 
     /// The op, written back to its first operand, whose shape the others must broadcast to. Where they meet in another
@@ -318,10 +340,10 @@ impl<'r> Kernel<'r> {
         let info = &self.def.info;
         let met = match promote::common_type(info, operands, self.params.of(info)?)? {
             Some(dtype) => dtype,
-            None => leader(info, operands)?.1.dtype(),
+            None => self.led(operands)?.1,
         };
         let result = info.result_type(0, met);
-        if info.bool_results != 0 && view.dtype() != DType::Bool {
+        if info.fixed_result(0).is_some() && view.dtype() != result {
             return Err(ErrorKind::Unsupported {
                 what: format!("{} of {} in place", info.name, view.dtype()),
                 advice: format!("its result is {result}: write it to another tensor"),
@@ -416,15 +438,17 @@ impl<'r> Kernel<'r> {
         operands: &[Operand<'_>],
         results: &[TensorView<'_>],
     ) -> Result<KernelPlan> {
-        let promoted = self.promoted::<N>(operands)?;
+        let of_results = self.of_results(results.iter().map(TensorView::dtype));
+        let this = of_results.as_ref().unwrap_or(self);
+        let promoted = this.promoted::<N>(operands)?;
         let mut ready = CheckedOperands::<N>::new();
-        self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
+        this.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         self.check_count(results.len())?;
         let mut targets = Results::<T>::new(Shared::Operands);
         for (view, result) in targets.views.iter_mut().zip(results) {
             *view = Some(*result);
         }
-        self.plan_for(&ready, &targets)
+        this.plan_for(&ready, &targets)
     }
 
     /// What [`Kernel::write`] would launch on a CUDA device.
@@ -489,6 +513,15 @@ impl<'r> Kernel<'r> {
         }
     }
 
+    /// Returns the element type of a call, and the operand that decides it. Where no operand has the op's type, it is the
+    /// type that was set, or the first of the op's.
+    fn led(&self, operands: &[Operand<'_>]) -> Result<(&'static str, DType)> {
+        let info = &self.def.info;
+        let (name, view) = leader(info, operands)?;
+        let is_free = (0..operands.len()).any(|k| info.fixed_operand(k).is_none());
+        Ok((name, if is_free { view.dtype() } else { self.dtype.unwrap_or(info.types[0]) }))
+    }
+
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
     /// be broadcast together, those of channels along dimension 1.
     pub(super) fn ready<'a, const N: usize>(
@@ -498,8 +531,8 @@ impl<'r> Kernel<'r> {
     ) -> Result<()> {
         let info = &self.def.info;
         self.check_operands(operands)?;
-        let (leader, first) = leader(info, operands)?;
-        let (dtype, device) = (first.dtype(), *first.device());
+        let (leader, dtype) = self.led(operands)?;
+        let device = *self::leader(info, operands)?.1.device();
         check::dtype(info, dtype)?;
         (ready.dtype, ready.device) = (dtype, device);
         ready.words = params::words(info, &self.params, dtype)?;
@@ -511,7 +544,10 @@ impl<'r> Kernel<'r> {
                 Operand::View(view) => {
                     let expected = info.operand_type(k, dtype);
                     if view.dtype() != expected {
-                        let op = if info.is_bool(k) { what() } else { format!("{} ({leader} is {dtype})", what()) };
+                        let op = match info.fixed_operand(k) {
+                            Some(_) => what(),
+                            None => format!("{} ({leader} is {dtype})", what()),
+                        };
                         return Err(ErrorKind::DType { op, got: view.dtype(), allowed: vec![expected] }.into());
                     }
                     if view.device() != &device {
@@ -718,18 +754,24 @@ fn channel<'a>(others: &Shape, view: &TensorView<'a>, what: impl Fn() -> String)
     Ok(view)
 }
 
-/// The operand that decides type and device, and its name: the first tensor that is no condition.
+/// The tensor that decides the device, and its name: the first that has the op's element type, or the first of all where
+/// none has.
 fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'static str, &'a TensorView<'v>)> {
-    let found = operands.iter().enumerate().find_map(|(k, operand)| match operand {
-        Operand::View(view) if !info.is_bool(k) => Some((info.operands[k], view)),
-        _ => None,
-    });
+    let view = |k: usize| match &operands[k] {
+        Operand::View(view) => Some((info.operands[k], view)),
+        Operand::Number(_) => None,
+    };
+    let of_type = || (0..operands.len()).filter(|&k| info.fixed_operand(k).is_none());
+    let found = match of_type().next() {
+        Some(_) => of_type().find_map(view),
+        None => (0..operands.len()).find_map(view),
+    };
     found.ok_or_else(|| no_tensor(info))
 }
 
 /// A number as an operand of an op on rows has it: an element.
 fn element_of(info: &OpInfo, k: usize, word: u64, dtype: DType) -> u64 {
-    if info.is_bool(k) {
+    if info.fixed_operand(k).is_some() {
         return word;
     }
     rounded(f32::from_bits(word as u32), dtype).to_bits().into()
@@ -774,7 +816,9 @@ fn check_halves<const N: usize>(
 
 #[cold]
 fn no_tensor(info: &OpInfo) -> Error {
-    let which = if info.bool_operands == 0 { "" } else { " that is no bool" };
+    let free: Vec<&str> =
+        (0..info.operands.len()).filter(|&k| info.fixed_operand(k).is_none()).map(|k| info.operands[k]).collect();
+    let which = if free.len() == info.operands.len() { String::new() } else { format!(" of {}", free.join(", ")) };
     ErrorKind::Unsupported {
         what: format!("{} of numbers alone", info.name),
         advice: format!("give at least one operand{which} as a tensor, which decides type and device"),

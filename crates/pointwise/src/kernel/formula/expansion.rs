@@ -69,7 +69,7 @@ where
     let values: [C; N] = std::array::from_fn(|k| C::of(operands[k]));
     let truths: [bool; N] = std::array::from_fn(|k| operands[k] != 0.0);
     let (of_type, of_bool) = O::from_words(words).apply(values, truths, RandomWord::from(bits));
-    let is_bool = |k: usize| O::INFO.bool_results >> k & 1 == 1;
+    let is_bool = |k: usize| O::INFO.bool_results() >> k & 1 == 1;
     let result = |k: usize| if is_bool(k) { C::of(u8::from(of_bool[k]).into()) } else { of_type[k] };
     std::array::from_fn(|k| if k < R { result(k) } else { C::ZERO })
 }

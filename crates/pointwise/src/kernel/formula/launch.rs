@@ -94,7 +94,7 @@ impl Kernel<'_> {
         };
         // The kernels of tables have vectors, too.
         let vectors = if strategy == Strategy::Table { Strategy::RegisterCopy } else { strategy };
-        let lanes = lanes(dtype.size(), results + info.operands.len());
+        let lanes = lanes(info.widest(dtype.size()), results + info.operands.len());
         let mut choice = tensors.choose(walk, lanes, vectors, cache_room(&ready.device));
         choice.looked = looked.filter(|looked| match looked {
             TableKind::Codes => choice.class == Class::Flat && choice.marks.once & 1 == 0,

@@ -108,7 +108,7 @@ where
         let mut sizes = vec![0.0; reductions.len()];
         for i in 0..len {
             let (values, truths) = at(i);
-            let given = op.given(round, values, truths, &state, i == 0);
+            let given = op.given(round, values, truths, &state, i as u32);
             for (((all, size), reduction), given) in all.iter_mut().zip(&mut sizes).zip(*reductions).zip(given) {
                 *all = Reduction::join(*reduction, *all, given);
                 *size += given.size.max(given.value.abs());
@@ -130,8 +130,8 @@ where
         let count = if O::INFO.is_row_result(k) { 1 } else { len };
         for i in 0..count {
             let (values, truths) = if i < len { at(i) } else { ([Terms::exact(0.0); N], [false; N]) };
-            let (of_type, of_bool) = op.results(values, truths, &state);
-            let is_bool = O::INFO.bool_results >> k & 1 == 1;
+            let (of_type, of_bool) = op.results(values, truths, &state, i as u32);
+            let is_bool = O::INFO.bool_results() >> k & 1 == 1;
             result.push(if is_bool { Terms::exact(u8::from(of_bool[k]).into()) } else { of_type[k] });
         }
     }
@@ -305,7 +305,7 @@ impl Kernel<'_> {
         });
         let at: [usize; T] = std::array::from_fn(|k| view(k).map_or(0, |view| view.address()));
         let sizes: [usize; T] = self.sizes(ready.dtype);
-        let element = ready.dtype.size();
+        let element = info.widest(ready.dtype.size());
         let lanes = lanes(element);
         let is_aligned = |k: usize| {
             let vector = (lanes * sizes[k]).min(16);
@@ -341,7 +341,7 @@ impl Kernel<'_> {
             replaced: (asked != Strategy::Auto && asked != strategy).then_some(replaced),
             dims: rows.walk.dims().len(),
             threads: rows.block(),
-            lanes: if rows.singles { 1 } else { lanes(ready.dtype.size()) },
+            lanes: if rows.singles { 1 } else { lanes(self.def.info.widest(ready.dtype.size())) },
             group: 1,
             head: 0,
             launches: rows.walk.count_parts(Limit::STEPS) as usize,
