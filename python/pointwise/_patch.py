@@ -1,4 +1,4 @@
-"""Ops of a Hugging Face model replaced by pointwise's: rotary embedding, activations and gated MLPs.
+"""Ops of a Hugging Face model replaced by pointwise's: rotary embedding, activations, gated MLPs and norms.
 
 What is replaced is found by trying it: a module or function is taken for an op if it gives the op's values on a few
 numbers. So nothing is replaced for its name alone.
@@ -10,7 +10,7 @@ import types
 import torch
 from torch import nn
 
-from . import _torch_ops
+from . import _patch_norms, _torch_ops
 
 _OPS = _torch_ops.FUNCTIONS
 _ACTIVATIONS = (
@@ -257,16 +257,18 @@ class Patch:
 
 
 def patch(model):
-    """Replaces rotary embedding, activations and gated MLPs of a Hugging Face model by pointwise's.
+    """Replaces rotary embedding, activations, gated MLPs and RMS norms of a Hugging Face model by pointwise's.
 
     model: a torch.nn.Module. Each module stays the object it is, with its parameters, names and hooks, and gets another
     `forward`; other models, of the same class too, stay as they are. A copy or a pickle of the model is patched, too; a
-    `state_dict` is as before. A gated MLP whose activation has hooks runs its own code, so that they see what they saw.
+    `state_dict` is as before. A gated MLP whose activation has hooks runs its own code, so that they see what they saw; a
+    decoder layer whose second norm has hooks, too.
     Returns a `Patch`: it says what is replaced, and what is not and why, and undoes it.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"patch(): argument 'model' must be torch.nn.Module, not {type(model).__name__}")
     patched = Patch()
+    _norms(model, patched)
     for name, module in list(model.named_modules()):
         if _patched(module):
             continue
@@ -281,6 +283,33 @@ def patch(model):
             if type(activation).__module__ in _HOMES and not isinstance(found, _Forward) and not _patched(activation):
                 _replace_activation(f"{name}.{child}".lstrip("."), activation, patched)
     return patched
+
+
+def _norms(model, patched):
+    """Replaces the norms, and the decoder layers that have one behind a sum."""
+    found, tried = {}, {}
+    for name, module in model.named_modules():
+        if _patched(module) or not _patch_norms.is_candidate(module):
+            continue
+        if "forward" in vars(module):
+            patched.kept.append((name, "its forward is replaced already"))
+            continue
+        kind = type(module), *(getattr(module, eps, None) for eps in _patch_norms.EPS)
+        if kind not in tried:
+            tried[kind] = _patch_norms.settings(module)
+        if tried[kind] is None:
+            patched.kept.append((name, "it is no norm that pointwise knows"))
+            continue
+        found[module] = tried[kind]
+        patched._set(_Forward(module, "rms_norm", _patch_norms.as_norm, *tried[kind]))
+        patched.replaced.append((name, "rms_norm"))
+    for name, module in model.named_modules():
+        if "forward" in vars(module):
+            continue
+        of = _patch_norms.layer(module, found)
+        if of is not None:
+            patched._set(_Forward(module, "add_rms_norm", _patch_norms.as_layer, *of))
+            patched.replaced.append((name, "add_rms_norm"))
 
 
 def _replace_activation(name, module, patched):

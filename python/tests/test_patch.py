@@ -51,13 +51,14 @@ def _config(name):
     return make(**{**_SMALL, **more.get(name, {})})
 
 
+NORMS = {"rms_norm", "add_rms_norm"}
 MODELS = {
-    "Llama": {"silu_and_mul_pair", "rope"},
-    "Qwen3": {"silu_and_mul_pair", "rope"},
-    "Gemma2": {"gelu_tanh_and_mul_pair", "rope"},
-    "Phi3": {"silu_and_mul", "rope"},
+    "Llama": {"silu_and_mul_pair", "rope", *NORMS},
+    "Qwen3": {"silu_and_mul_pair", "rope", *NORMS},
+    "Gemma2": {"gelu_tanh_and_mul_pair", "rope", *NORMS},
+    "Phi3": {"silu_and_mul", "rope", "rms_norm"},
     "GPTJ": {"gelu_tanh", "rope"},
-    "DeepseekV3": {"silu_and_mul_pair", "silu", "rope"},
+    "DeepseekV3": {"silu_and_mul_pair", "silu", "rope", *NORMS},
 }
 
 
@@ -227,6 +228,60 @@ def test_hooks_see_what_they_saw(when):
         patched.undo()
 
 
+class Norm(nn.Module):
+    """A norm in one of its spellings."""
+
+    def __init__(self, width, spelling):
+        super().__init__()
+        self.weight, self.eps, self.spelling = nn.Parameter(torch.randn(width)), 1e-3, spelling
+
+    def forward(self, x):
+        y = x.float() / (x.float().square().mean(-1, keepdim=True) + self.eps).sqrt()
+        match self.spelling:
+            case "llama":
+                return self.weight * y.to(x.dtype)
+            case "gemma":
+                return (y * (1 + self.weight.float())).to(x.dtype)
+            case "in f32":
+                return (y * self.weight.float()).to(x.dtype)
+            case "centred":
+                return self.weight * (y - y.mean(-1, keepdim=True)).to(x.dtype)
+        return self.weight * y
+
+
+@pytest.mark.parametrize("spelling", ["llama", "gemma", "in f32", "f32 results", "centred"])
+def test_norms_are_found_by_their_values(spelling, device):
+    model = nn.Sequential(Norm(96, spelling)).to(device)
+    x = torch.randn(5, 96, device=device)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        own, half = model.to(dtype), x.to(dtype)
+        want = own(half)
+        with pointwise.patch(own) as patched:
+            if spelling in ("centred", "f32 results"):
+                assert patched.kept == [("0", "it is no norm that pointwise knows")]
+                continue
+            assert patched.replaced == [("0", "rms_norm")]
+            torch.testing.assert_close(own(half), want, rtol={torch.float32: 1e-6}.get(dtype, 1e-2), atol=1e-6)
+            # Other types than the weight's, and autocast, run the module's own code.
+            assert own(x.double()).dtype == torch.promote_types(torch.float64, dtype) or spelling != "llama"
+            with torch.autocast(device, torch.bfloat16):
+                assert torch.equal(own(half), Norm.forward(own[0], half))
+
+
+def test_a_layer_whose_norm_has_hooks_runs_its_own_code(device):
+    model = _model("Llama", device)
+    ids = torch.randint(3, 64, (2, 12), device=device)
+    want, seen = model(ids, use_cache=False).logits, []
+    with pointwise.patch(model):
+        norm = model.model.layers[0].post_attention_layernorm
+        handle = norm.register_forward_hook(lambda module, args, result: seen.append(result))
+        torch.testing.assert_close(model(ids, use_cache=False).logits, want, rtol=1e-4, atol=1e-5)
+        assert len(seen) == 1
+        handle.remove()
+        torch.testing.assert_close(model(ids, use_cache=False).logits, want, rtol=1e-4, atol=1e-5)
+        assert len(seen) == 1
+
+
 def test_undo_takes_its_own_alone():
     """A wrapper that came after the patch stays, and calls the model's own code then."""
     model, x = _gated(), torch.randn(3, 4)
@@ -300,7 +355,7 @@ model = LlamaForCausalLM(config).eval()
 ids = torch.randint(3, 64, (1, 5))
 want = model(ids).logits
 patched = pointwise.patch(model)
-assert {{op for _, op in patched.replaced}} == {{"silu_and_mul_pair", "rope"}} and not patched.kept, patched
+assert {{op for _, op in patched.replaced}} == {{"silu_and_mul_pair", "rope", "rms_norm", "add_rms_norm"}} and not patched.kept, patched
 got = model(ids).logits
 assert not torch.equal(got, want)
 torch.testing.assert_close(got, want)
