@@ -131,8 +131,8 @@ def wider(operand, common, op):
     """An operand in float64, rounded to the type of the result, which PyTorch converts it to. Masks stay."""
     if not isinstance(operand, torch.Tensor):
         return rounded(operand)
-    is_mask = operand.dtype == torch.bool and op.startswith(("where", "masked_fill"))
-    return operand if is_mask else operand.to(common).double()
+    is_mask = operand.dtype == torch.bool and op.startswith(("where", "masked"))
+    return operand if is_mask or op == "cross_entropy" and operand.dtype == torch.int64 else operand.to(common).double()
 
 
 def generator(seed):
@@ -607,8 +607,59 @@ def encodings(group):
         case("sinusoidal", {"seq_len": length, "d_model": dim}, sinusoidal(length, dim))
 
 
+def losses(x, labels, **params):
+    return F.cross_entropy(x, labels, reduction="none", **params)
+
+
+ROWS = {
+    "rms_norm": lambda x, w: F.rms_norm(x, x.shape[-1:], w, 1e-6),
+    "layer_norm": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, 1e-5),
+    "l2_normalize": lambda x: F.normalize(x, dim=-1),
+    "softmax": lambda x: torch.softmax(x, -1),
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "logsumexp": lambda x: torch.logsumexp(x, -1),
+    "masked_softmax": lambda x, mask: torch.softmax(x.masked_fill(mask, -INF), -1),
+    "sum": lambda x: x.sum(-1),
+    "mean": lambda x: x.mean(-1),
+    "amax": lambda x: x.amax(-1),
+    "amin": lambda x: x.amin(-1),
+    "var": lambda x: x.var(-1),
+}
+
+
+def rows(group):
+    """Rows of usual numbers, of a large mean, with infinities, of minus infinities alone, and with NaN."""
+    for dtype in FLOATS:
+        for count, length in ((2, 1), (2, 37), (1, 256), (1, 1025)):
+            shape, seed = (count, length), f"{count} {length}"
+            usual = torch.randn(shape, generator=generator(seed)) * 2
+            weight, bias = (torch.randn(length, generator=generator(seed + of)).to(dtype) for of in "wb")
+            mask = torch.rand(shape, generator=generator(seed + "m")) < 0.3
+            kinds = {"": usual, "mean": usual + 100, "large": usual * (2e4 if dtype != torch.float16 else 8)}
+            if length > 1000:
+                kinds = {"": usual}
+            elif length > 1:
+                for name, value in (("inf", INF), ("none", -INF), ("nan", NAN)):
+                    kinds[name] = usual.clone()
+                    kinds[name][:, length // 2] = value
+                kinds["none"][0] = -INF
+            for kind, x in kinds.items():
+                more = {"rms_norm": [weight], "layer_norm": [weight, bias], "masked_softmax": [mask]}
+                for op, call in ROWS.items():
+                    if op == "var" and length == 1:
+                        continue
+                    form = f"{count}x{length}" + kind
+                    group.add(form, op, call, [x.to(dtype), *more.get(op, [])])
+                labels = torch.randint(0, length, (count,), generator=generator(seed + "l"))
+                labels[-1] = -100
+                for params in ({}, {"label_smoothing": 0.125}):
+                    form = f"{count}x{length}{kind}" + "-smooth" * bool(params)
+                    group.add(form, "cross_entropy", losses, [x.to(dtype), labels], params)
+
+
 GROUPS = (
-    unary, binary, comparison, bitwise, scalar, ternary, prelu, gated, broadcast, promotion, gradients, fp8, encodings
+    unary, binary, comparison, bitwise, scalar, ternary, prelu, gated, broadcast, promotion, gradients, fp8, encodings,
+    rows,
 )
 
 

@@ -22,6 +22,7 @@ pub const EMBEDDED: &[(&str, &[u8])] = &[
     ("promotion", include_bytes!("../golden/promotion.safetensors")),
     ("gradients", include_bytes!("../golden/gradients.safetensors")),
     ("fp8", include_bytes!("../golden/fp8.safetensors")),
+    ("rows", include_bytes!("../golden/rows.safetensors")),
     ("encodings", include_bytes!("../golden/encodings.safetensors")),
 ];
 

@@ -280,6 +280,11 @@ fn call(
         (Kind::Formula, &[Some(Operand::View(x))]) => def.unary_with(&params).run(x),
         (Kind::Formula, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
         (Kind::Formula, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),
+        (Kind::Rows, operands) => {
+            let operands: Option<Vec<Operand<'_>>> = operands.iter().copied().collect();
+            let results = def.kernel(&params).run(&operands.ok_or("an operand is left out")?);
+            results.map(|mut results| results.swap_remove(0))
+        }
         _ => return Err(format!("{} operands", operands.len())),
     };
     Ok((result, def.info.accuracy))

@@ -292,6 +292,19 @@ pub trait Real: Num + Div<Output = Self> {
         let power = if power == 0 { f32::MIN_POSITIVE } else { f32::from_bits(power) };
         Self::constant(power as f64)
     }
+    /// The entry of a table whose index the value is: constants such as the 16 of a 4-bit code. NaN where it is the index of
+    /// none. Each entry costs a comparison and a choice, so that a table is short. Its derivative is 0.
+    #[inline(always)]
+    fn entry_of<const N: usize>(self, table: [f64; N]) -> Self {
+        let (mut entry, mut k) = (Self::constant(f64::NAN), 0);
+        while k < N {
+            if self == Self::whole(k as i64) {
+                entry = Self::constant(table[k]);
+            }
+            k += 1;
+        }
+        entry
+    }
     /// A random word as a number, uniform over the multiples of 2^-24 in `0 .. 1`.
     #[inline(always)]
     fn uniform(bits: crate::RandomWord<'_>) -> Self {
@@ -310,4 +323,19 @@ pub(crate) fn mish_derivative<T: Real>(x: T) -> T {
     let inverse = (n + T::constant(2.0)).recip();
     let slope = x.if_above(top, T::ZERO, T::constant(4.0) * w * inverse * ((w + T::ONE) * inverse));
     x.mul_add(slope, n * inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Real;
+    use crate::dual::Dual;
+
+    #[test]
+    fn an_entry_is_found_by_its_index() {
+        const TABLE: [f64; 3] = [0.25, -1.0, 8.0];
+        assert_eq!([0.0_f32, 1.0, 2.0].map(|index| index.entry_of(TABLE)), [0.25, -1.0, 8.0]);
+        assert!([-1.0_f32, 0.5, 3.0, f32::NAN].iter().all(|index| index.entry_of(TABLE).is_nan()));
+        let entry = Dual::<f64, 1>::variable(2.0, 0, 1.0).entry_of(TABLE);
+        assert_eq!((entry.value(), entry.gradient(0)), (8.0, 0.0));
+    }
 }

@@ -42,10 +42,13 @@ use words::Words;
 ///
 /// * An operand is `T` or `bool`. There are 1 to 8, and one at least is `T`. One with `#[channel]` has one element for each
 ///   entry of dimension 1 of the others, or one for all.
+/// * An operand with `#[stored(TYPE)]` has this element type, whatever the op's is: f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32,
+///   i64 or u8. It is a `T` of the formula, converted; the op is of floats.
 /// * One argument may be `RandomWord`: a random word for each element.
 /// * One argument may be `Row<T>`: the formula then reduces over the last dimension of its operands, by `row.sum(v)`,
 ///   `row.mean(v)`, `row.max(v)` and `row.min(v)`, at most three together, none of them under a branch. `row.len()` is the
-///   number of elements, and `row.stored(v)` a value rounded to the element type.
+///   number of elements, `row.index()` the element's place, and `row.stored(v)` a value rounded to the element type. An operand
+///   `PerRow<T>` has one element for each row.
 /// * Instead of operands there may be `Index` arguments: `column`, or `row` and `column`, or `plane`, `row` and `column`. The
 ///   op then makes a tensor of floats of its elements' indices.
 /// * An argument with `#[param(default = ..)]` is a parameter, a number that comes with the call: `T`, `i64`, `bool`, or
@@ -63,12 +66,12 @@ use words::Words;
 /// | `ulp = 8` | the largest error in f32, in units in the last place |
 /// | `grad_ulp = 16` | the same of the gradients; by default twice `ulp`, at least 4 |
 /// | `grad = none` | the op has no gradient |
-/// | `grad = function` | the gradient is this function, of the gradients of the `T` results, then all arguments |
+/// | `grad = function` | the gradient is this function, of the gradients of the float results, then all arguments |
 /// | `saves(x, a)` | the operands and parameters that the gradient reads; by default all |
 /// | `grad_types(f32)` | the element types of the gradient; by default f32, f16 and bf16, as far as the op has them |
 /// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
-/// | `results(q: f8e4m3, scale: f32)` | of an op on rows also their element types, which are floats; by default the op's |
+/// | `results(q: i8, state: f32)` | also their element types, which are no bools; by default the op's |
 /// | `gated` | the two operands are the halves of one tensor, or two tensors |
 /// | `params(slope = 0.01)` | of an `impl`: the fields that are parameters, with their defaults |
 ///

@@ -110,6 +110,24 @@ fn whole_numbers_are_the_nearest() {
 }
 
 #[test]
+fn codes_of_four_bits() {
+    for device in devices() {
+        let codes: Vec<u8> = (0..=255).collect();
+        let codes = Tensor::from_slice(&device, &codes, [4, 64]).unwrap();
+        let scale = Tensor::from_slice(&device, &[1.0_f32, 2.0, 0.5, 4.0], [4, 1]).unwrap();
+        let (first, second) = mixed::dequantise_nf4(&codes, &scale).unwrap();
+        let y = [first.to_vec::<f32>().unwrap(), second.to_vec::<f32>().unwrap()].concat();
+        let scales = [1.0_f32, 2.0, 0.5, 4.0];
+        for at in 0..256 {
+            for (half, code) in [(0, at / 16), (256, at % 16)] {
+                let expected = (mixed::NF4[code] as f32) * scales[at / 64];
+                assert_eq!(y[half + at], expected, "{device}, byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_result_decides_the_type() {
     let cpu = Device::cpu();
     let q = bytes(&cpu, 5);

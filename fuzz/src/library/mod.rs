@@ -3,6 +3,7 @@
 
 mod gradients;
 mod layouts;
+mod rows;
 mod several;
 mod special;
 mod unary;
@@ -12,7 +13,7 @@ use crate::case::{Case, Outcome};
 type Kind = fn(&mut Case) -> Outcome;
 
 /// The kinds of a case; what has more ops comes more often.
-const KINDS: [Kind; 23] = [
+const KINDS: [Kind; 25] = [
     unary::unary,
     unary::unary,
     unary::unary,
@@ -36,6 +37,8 @@ const KINDS: [Kind; 23] = [
     special::masked_fill,
     special::clamp,
     layouts::layouts,
+    rows::rows,
+    rows::rows,
 ];
 
 pub(crate) fn run(case: &mut Case) -> Outcome {

@@ -26,7 +26,9 @@ fn reference_loss(def: &'static OpDef, operands: &[Vec<f64>]) -> f64 {
     if let Some(oracle) = def.row_oracle(types, &[]).unwrap() {
         let mut at = vec![0; def.info.results.len()];
         for row in 0..rows {
-            let slices: Vec<&[f64]> = operands.iter().map(|x| &x[row * len..][..len]).collect();
+            // What each row has once.
+            let of_row = |x: &Vec<f64>| if x.len() == rows { row..row + 1 } else { row * len..(row + 1) * len };
+            let slices: Vec<&[f64]> = operands.iter().map(|x| &x[of_row(x)]).collect();
             for (k, result) in oracle.at(&slices, len).iter().enumerate() {
                 for y in result {
                     loss += loss_weight(at[k]) * y.value;
@@ -69,6 +71,13 @@ fn check(def: &'static OpDef) -> Result<()> {
             let bits: Vec<u8> = (0..count).map(|at| u8::from(at % 3 != 0)).collect();
             points.push(bits.iter().map(|&bit| f64::from(bit)).collect());
             args.push(Arg::from(Tensor::from_vec(bits, &SHAPE[..], &Device::Cpu)?));
+            vars.push(None);
+            continue;
+        }
+        if info.fixed_operand(k).is_some() {
+            let labels: Vec<i64> = (0..SHAPE[0] as i64).collect();
+            points.push(labels.iter().map(|&label| label as f64).collect());
+            args.push(Arg::from(Tensor::from_vec(labels, &SHAPE[..1], &Device::Cpu)?));
             vars.push(None);
             continue;
         }

@@ -88,11 +88,15 @@ enum Lies {
 
 /// Returns an operand that broadcasts to the shape (4, 6).
 fn operand(info: &OpInfo, k: usize, dtype: DType, lies: Lies) -> Result<Tensor> {
-    let (dtype, low, high) = match info.is_bool(k) {
-        true => (DType::U8, 0.0, 2.0),
-        false => (dtype, 1.0, 9.0),
+    let (dtype, low, high) = match info.fixed_operand(k) {
+        Some(pointwise::DType::Bool) => (DType::U8, 0.0, 2.0),
+        Some(pointwise::DType::I64) => (DType::I64, 0.0, 6.0),
+        _ => (dtype, 1.0, 9.0),
     };
     let make = |shape: &[usize]| random(shape, 7 + k as u64, low, high, dtype);
+    if info.is_row_operand(k) && info.fixed_operand(k).is_some() {
+        return make(&[4]);
+    }
     if info.is_channel(k) {
         return make(&[6]);
     }

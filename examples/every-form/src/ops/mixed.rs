@@ -16,6 +16,34 @@ pub fn quantise<T: Real>(x: T, #[stored(f32)] scale: T) -> T {
     (x / scale).round_ties_even().maximum(T::constant(-127.0)).minimum(T::constant(127.0))
 }
 
+/// The 16 numbers of NF4. Source: Dettmers et al., "QLoRA", 2023 (arXiv 2305.14314), appendix E.
+pub const NF4: [f64; 16] = [
+    -1.0,
+    -0.696_192_800_998_687_7,
+    -0.525_073_051_452_636_7,
+    -0.394_917_488_098_144_53,
+    -0.284_441_381_692_886_35,
+    -0.184_773_430_228_233_34,
+    -0.091_050_036_251_544_95,
+    0.0,
+    0.079_580_299_556_255_34,
+    0.160_930_201_411_247_25,
+    0.246_112_301_945_686_34,
+    0.337_915_241_718_292_24,
+    0.440_709_829_330_444_34,
+    0.562_617_003_917_694_1,
+    0.722_956_836_223_602_3,
+    1.0,
+];
+
+/// Two codes of NF4 a byte, the first in the upper half, and the scale of a block.
+#[op(f32, f16, bf16, exact, results(first, second))]
+pub fn dequantise_nf4<T: Real>(#[stored(u8)] codes: T, #[stored(f32)] scale: T) -> (T, T) {
+    let upper = (codes * T::constant(1.0 / 16.0)).floor();
+    let lower = codes - upper * T::constant(16.0);
+    (upper.entry_of(NF4) * scale, lower.entry_of(NF4) * scale)
+}
+
 /// Bytes of an image, `[N, C, H, W]`, as numbers: `scale` is one over the deviation of a channel.
 #[op(f32, f16, bf16, ulp = 4)]
 pub fn normalise_image<T: Real>(#[stored(u8)] x: T, #[channel] mean: T, #[channel] scale: T) -> T {
