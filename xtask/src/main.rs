@@ -5,6 +5,7 @@ mod build_ptx;
 mod bundle;
 mod compare;
 mod cpu_loops;
+mod deny;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
 mod fuzz;
@@ -17,6 +18,7 @@ mod shell;
 mod sizes;
 mod spelling;
 mod test;
+mod tools;
 mod wheel;
 
 use std::process::ExitCode;
@@ -68,8 +70,8 @@ enum Command {
     CpuLoops,
     /// Build a user's programs with and without the kernels, from nothing; say how large they are and how long it took
     Sizes,
-    /// Check that every dependency has a licence of the list
-    Licences,
+    /// Check licences and sources of every dependency with cargo-deny
+    Deny,
     /// Check the spelling of every file with typos
     Spelling {
         #[command(flatten)]
@@ -124,7 +126,7 @@ fn run() -> Result<()> {
         Command::Fuzz { arguments } => fuzz::run_by_hand(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
-        Command::Licences => licences::check(),
+        Command::Deny => deny::check(),
         Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
         Command::Wheel { torch } => wheel::run(torch),
