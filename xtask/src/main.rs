@@ -13,6 +13,7 @@ mod licences;
 mod package;
 mod pypi;
 mod registers;
+mod semver;
 mod setup;
 mod shell;
 mod sizes;
@@ -77,8 +78,13 @@ enum Command {
         #[command(flatten)]
         install: Install,
     },
-    /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
+    /// Make the packages to publish in `dist/`, with the PTX inside, and try all that can be tried before the upload
     Package,
+    /// Compare the public names of the crates with a release's, with cargo-semver-checks
+    Semver {
+        /// A tag or a commit; the newest tag of a version if it is left out
+        baseline: Option<String>,
+    },
     /// Build the Python package, install it in a virtual environment and test it there
     Wheel {
         /// Test it with PyTorch, too (downloads 0.5 GB the first time)
@@ -129,6 +135,7 @@ fn run() -> Result<()> {
         Command::Deny => deny::check(),
         Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
+        Command::Semver { baseline } => semver::check(baseline),
         Command::Wheel { torch } => wheel::run(torch),
     }
 }
