@@ -11,17 +11,18 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::build_ptx::target;
-use crate::shell::{Background, build_tests, cargo, output, run};
+use crate::shell::{Background, build_tests, run};
+use crate::tools::Tool;
 
-/// The version of mdBook.
-const VERSION: &str = "0.5.4";
+/// Without features: no server, no search, which is most of its dependencies.
+const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", options: &["--no-default-features"] };
 
 /// Builds and checks the book.
 ///
 /// # Errors
 /// mdBook cannot be installed; a page that cannot be made; links that lead nowhere.
 pub(crate) fn build() -> Result<()> {
-    let mdbook = mdbook()?;
+    let mdbook = MDBOOK.program()?;
     let (pages, book) = (target().join("book-pages"), target().join("book"));
     // Pages that are gone would stay.
     remove(&pages)?;
@@ -44,7 +45,7 @@ pub(crate) fn build() -> Result<()> {
 /// # Errors
 /// The errors of [`build`], but for mdBook.
 pub(crate) fn build_if_possible() -> Result<()> {
-    match mdbook() {
+    match MDBOOK.program() {
         Ok(_) => build(),
         Err(error) => {
             println!("the book is not built: {error:#}");
@@ -62,47 +63,9 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// The program, of the pinned version.
-fn mdbook() -> Result<PathBuf> {
-    if let Some(found) = installed() {
-        return Ok(found);
-    }
-    run(&mut install()).with_context(|| format!("mdBook {VERSION} cannot be installed"))?;
-    installed().with_context(|| format!("{} is no mdBook {VERSION}", own().display()))
-}
-
-/// The path of the mdBook that is installed here.
-fn own() -> PathBuf {
-    target().join("tools/bin/mdbook")
-}
-
-fn installed() -> Option<PathBuf> {
-    let is_right = |program: &PathBuf| {
-        output(Command::new(program).arg("--version")).is_ok_and(|said| said.trim() == format!("mdbook v{VERSION}"))
-    };
-    [PathBuf::from("mdbook"), own()].into_iter().find(is_right)
-}
-
-fn install() -> Command {
-    let mut command = cargo();
-    // Without features: no server, no search, which is most of its dependencies. Not optimised: it runs for a second.
-    command.args([
-        "install",
-        "mdbook",
-        "--version",
-        VERSION,
-        "--no-default-features",
-        "--locked",
-        "--debug",
-        "--quiet",
-    ]);
-    command.arg("--root").arg(target().join("tools"));
-    command
-}
-
 /// Starts to install mdBook where it is not there.
 pub(crate) fn start_install() -> Result<Option<Background>> {
-    installed().is_none().then(|| Background::start(&mut install())).transpose()
+    MDBOOK.start_install()
 }
 
 /// Links and pictures of the HTML pages in a folder whose file or place is not there, as `page: link`.

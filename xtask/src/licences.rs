@@ -1,4 +1,4 @@
-//! `cargo xtask licences`: checks the licences of third-party code, and makes the notices for programs that contain it.
+//! The notices for programs that contain third-party code. `cargo xtask deny` checks its licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,25 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
-use spdx::{Expression, LicenseReq, ParseMode};
 
 use crate::shell::{cargo, output, root};
-
-/// The licences that a dependency may have. Each asks for a notice at most.
-const ALLOWED: [&str; 9] = [
-    "MIT",
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "ISC",
-    "Zlib",
-    "Unicode-3.0",
-    "Unlicense",
-];
-
-/// The workspaces of the repository: folders of their manifests.
-const WORKSPACES: [&str; 3] = ["", "gpu-kernels", "examples/candle-model"];
 
 /// Name of the file with notices.
 pub(crate) const FILE: &str = "THIRD-PARTY-NOTICES";
@@ -86,40 +69,6 @@ struct Dependency {
 struct DependencyKind {
     /// `dev`, `build`, or none.
     kind: Option<String>,
-}
-
-/// Checks every dependency of every workspace, also for other systems and for tests.
-pub(crate) fn check() -> Result<()> {
-    let mut packages = BTreeMap::new();
-    for folder in WORKSPACES {
-        for package in metadata(folder, &[])?.packages {
-            packages.insert((package.name, package.version), package.license);
-        }
-    }
-    let mut refused = Vec::new();
-    for ((name, version), licence) in &packages {
-        match is_allowed(licence.as_deref()) {
-            Ok(true) => {}
-            Ok(false) => refused.push(format!("{name} {version}: {}", licence.as_deref().unwrap_or("no licence"))),
-            Err(error) => refused.push(format!("{name} {version}: {error}")),
-        }
-    }
-    if !refused.is_empty() {
-        bail!("licences that are not on the list of xtask/src/licences.rs:\n  {}", refused.join("\n  "));
-    }
-    println!("{} packages, each under one of: {}", packages.len(), ALLOWED.join(", "));
-    Ok(())
-}
-
-/// True if an SPDX expression is satisfied by the licences of the list.
-fn is_allowed(expression: Option<&str>) -> Result<bool> {
-    let Some(expression) = expression else {
-        return Ok(false);
-    };
-    // `/` is how crates wrote OR before SPDX was asked for.
-    let parsed = Expression::parse_mode(expression, ParseMode::LAX)
-        .with_context(|| format!("`{expression}` is no SPDX expression"))?;
-    Ok(parsed.evaluate(|required: &LicenseReq| ALLOWED.contains(&required.to_string().as_str())))
 }
 
 /// The notices of all third-party code that is linked into programs of these packages of a workspace; with `tests`, of
@@ -228,24 +177,6 @@ fn host() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn expressions() {
-        for allowed in [
-            "MIT OR Apache-2.0",
-            "Unlicense/MIT",
-            "MIT OR Apache-2.0 OR LGPL-2.1-or-later",
-            "(MIT OR Apache-2.0) AND Unicode-3.0",
-            "Apache-2.0 WITH LLVM-exception OR GPL-3.0-only",
-        ] {
-            assert!(is_allowed(Some(allowed)).unwrap(), "{allowed}");
-        }
-        for refused in ["GPL-3.0-only", "MIT AND MPL-2.0", "AGPL-3.0-only OR LGPL-2.1-or-later"] {
-            assert!(!is_allowed(Some(refused)).unwrap(), "{refused}");
-        }
-        assert!(!is_allowed(None).unwrap());
-        assert!(is_allowed(Some("whatever I like")).is_err());
-    }
 
     #[test]
     fn the_commands_notices_have_what_is_linked_and_nothing_else() {

@@ -5,6 +5,7 @@ mod build_ptx;
 mod bundle;
 mod compare;
 mod cpu_loops;
+mod deny;
 #[path = "../../crates/pointwise/build/family.rs"]
 mod family;
 mod fuzz;
@@ -12,11 +13,13 @@ mod licences;
 mod package;
 mod pypi;
 mod registers;
+mod semver;
 mod setup;
 mod shell;
 mod sizes;
 mod spelling;
 mod test;
+mod tools;
 mod wheel;
 
 use std::process::ExitCode;
@@ -68,15 +71,20 @@ enum Command {
     CpuLoops,
     /// Build a user's programs with and without the kernels, from nothing; say how large they are and how long it took
     Sizes,
-    /// Check that every dependency has a licence of the list
-    Licences,
+    /// Check licences and sources of every dependency with cargo-deny
+    Deny,
     /// Check the spelling of every file with typos
     Spelling {
         #[command(flatten)]
         install: Install,
     },
-    /// Make the publishable crates in `dist/`, with the PTX inside, and try them from a scratch project
+    /// Make the packages to publish in `dist/`, with the PTX inside, and try all that can be tried before the upload
     Package,
+    /// Compare the public names of the crates with a release's, with cargo-semver-checks
+    Semver {
+        /// A tag or a commit; the newest tag of a version if it is left out
+        baseline: Option<String>,
+    },
     /// Build the Python package, install it in a virtual environment and test it there
     Wheel {
         /// Test it with PyTorch, too (downloads 0.5 GB the first time)
@@ -124,9 +132,10 @@ fn run() -> Result<()> {
         Command::Fuzz { arguments } => fuzz::run_by_hand(&arguments),
         Command::CpuLoops => cpu_loops::check(),
         Command::Sizes => sizes::run(),
-        Command::Licences => licences::check(),
+        Command::Deny => deny::check(),
         Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
+        Command::Semver { baseline } => semver::check(baseline),
         Command::Wheel { torch } => wheel::run(torch),
     }
 }

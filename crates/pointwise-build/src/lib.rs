@@ -46,6 +46,10 @@
 //! | `CUDA_HOME`, `CUDA_PATH` | CUDA toolkits, which are searched for ptxas after `PATH` |
 #![warn(missing_docs)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod artifacts;
 mod cargo;
 mod cubin;

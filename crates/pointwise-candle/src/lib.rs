@@ -24,7 +24,7 @@
 //!
 //! Operands are read where they lie: transposed, sliced and broadcast tensors are not copied. (An op on rows copies an operand
 //! whose last dimension is not contiguous.) On CUDA an op runs on candle's own stream, in candle's context, and its results are
-//! candle's allocations. With the feature `cuda`, candle compiles its kernels, which needs nvcc; pointwise's need nothing.
+//! candle's allocations.
 //!
 //! # Types
 //!
@@ -37,9 +37,19 @@
 //! nodes: tensors of one element tie the results to the operands, and one launch computes all gradients. The gradient of an operand
 //! that was broadcast is summed, in f32. candle does not track writes: do not write over a tensor whose value a gradient reads.
 //!
+//! # Features
+//!
+//! | Feature | What it adds |
+//! |---|---|
+//! | `cuda` | CUDA tensors. candle compiles its kernels, which needs nvcc; pointwise's need nothing |
+//!
 //! # Errors
 //!
 //! Bad input is a [`candle_core::Error`] with pointwise's text. Nothing panics.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod call;
 #[cfg(feature = "cuda")]

@@ -10,6 +10,10 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod cast;
 #[allow(unsafe_code)]
 pub mod convert;

@@ -11,6 +11,10 @@ use std::fmt;
 
 pub use statements::{Statement, Statements};
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// A PTX text, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module<'a> {

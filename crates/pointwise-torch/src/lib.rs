@@ -5,6 +5,12 @@
 //!
 //! The Python package `pointwise` (folder `python`) is this crate with the feature `python`. A package with ops of its own
 //! depends on this crate and has one line, [`export!`].
+//!
+//! # Features
+//!
+//! | Feature | What it adds |
+//! |---|---|
+//! | `python` | the Python module `pointwise._native`. A package with ops of its own leaves it out |
 
 // Without Python the crate serves a package's own ops: it has no use for the family's.
 #![cfg_attr(not(feature = "python"), allow(dead_code))]

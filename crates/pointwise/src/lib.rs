@@ -28,6 +28,8 @@
 //! | `emulator` | `Device::emulated` and emulated devices of `Device::for_tests`: a dev-dependency's feature, for tests |
 //! | `cudarc` | `interop::cudarc`: views of the crate's buffers, and its streams |
 //! | `cust` | `interop::cust`: the same of the crate cust, which needs a CUDA toolkit to build |
+//! | `safetensors` | `Tensor::from_safetensors` and `Tensor::to_safetensors` |
+//! | `ndarray` | views of ndarray's arrays, `Tensor::from_ndarray` and `Tensor::to_ndarray` |
 //!
 //! # Environment
 //!
@@ -42,8 +44,14 @@
 //! | `POINTWISE_EMULATOR_APPROX` | `worst`: their approximate instructions are off by what the PTX ISA allows |
 //! | `POINTWISE_EMULATOR_LIMIT` | how many instructions a warp of theirs executes at most |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // The family's modules name this crate as users' do.
 extern crate self as pointwise;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod cpu;
 pub mod cuda;
