@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
 
-from . import _decompositions, _native, _register
+from . import _decompositions, _native, _passes, _register
 from ._fused_ops import NAMES, Program, Refused, constant, same, same_shape
 
 aten = torch.ops.aten
@@ -315,7 +315,7 @@ class Partition:
         return results, order
 
     def _build(self, nodes):
-        """Makes a kernel of nodes, or of each half of them."""
+        """Makes a kernel of nodes, or of parts of them."""
         if len(nodes) < 2:
             self.why.setdefault(nodes[0], "alone, it is as fast")
             return
@@ -328,9 +328,11 @@ class Partition:
                 return
             except ValueError as error:
                 self.why |= dict.fromkeys(nodes, str(error))
-        half = len(nodes) // 2
-        self._build(nodes[:half])
-        self._build(nodes[half:])
+        # Often the last node alone does not fit.
+        is_last = len(nodes) > 2 and self._program(nodes[:-1]) is not None
+        cut = len(nodes) - 1 if is_last else len(nodes) // 2
+        self._build(nodes[:cut])
+        self._build(nodes[cut:])
 
 
 def _stripped(shape):
@@ -415,7 +417,7 @@ def _spliced(graph, partition):
     return made
 
 
-def _listing(partition, report):
+def _listing(partition, graph, report):
     """Adds what became of a graph to a report."""
 
     def text(node):
@@ -425,11 +427,11 @@ def _listing(partition, report):
     for number, program, nodes, results in partition.made:
         ops = [str(node.target).removeprefix("aten.").removesuffix(".default") for node in nodes]
         report.kernels.append(Kernel(number, ops, [*map(text, program.operands)], [*map(text, results)]))
-    fused = {node for _, _, nodes, _ in partition.made for node in nodes}
-    for node in partition.nodes:
+    why = {node.name: reason for node, reason in partition.why.items()}
+    for node in graph.nodes:
         is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OperatorBase)
-        if is_op and node not in fused and not _is_view(node):
-            report.left[str(node.target), partition.why.get(node, "pointwise has no op for it")] += 1
+        if is_op and node.target != torch.ops.pointwise.fused.default and not _is_view(node):
+            report.left[str(node.target), why.get(node.name, "pointwise has no op for it")] += 1
 
 
 def _is_view(node):
@@ -439,13 +441,18 @@ def _is_view(node):
     return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
-def _compile(gm, inputs, report=None):
+def _compile(gm, inputs, report=None, is_inference=False):
     """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is."""
     with unset_fake_temporarily():
+        if is_inference:
+            _passes.once(gm.graph)
+            _passes.grouped(gm.graph)
         partition = Partition(gm.graph)
         graph = _spliced(gm.graph, partition)
+        if is_inference:
+            _passes.in_place(graph)
     report = Report() if report is None else report
-    _listing(partition, report)
+    _listing(partition, graph, report)
     log.info("%s", report)
     graph.set_codegen(_BoxedCodeGen())
     forward = GraphModule(gm, graph).forward
@@ -465,12 +472,16 @@ def backend(gm, inputs, *, mode=None, options=None, report=None):
             "for CUDA graphs capture the compiled model, with torch.cuda.graph"
         )
     compiler = functools.partial(_compile, report=report)
+    given = [*inputs, *gm.parameters()]
+    is_training = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
     compile_all = aot_autograd(
         fw_compiler=compiler,
         bw_compiler=compiler,
-        inference_compiler=compiler,
+        inference_compiler=functools.partial(compiler, is_inference=True),
         decompositions=_table(),
         partition_fn=min_cut_rematerialization_partition,
+        # A mutation that is in the graph may happen in place.
+        keep_inference_input_mutations=not is_training,
     )
     return compile_all(gm, inputs)
 
