@@ -209,6 +209,63 @@ def test_block(dtype, device):
     assert all("mm" not in ops and "attention" not in ops for ops in joined)
 
 
+def _rope(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+
+
+def _rope_of_heads(x, cos, sin):
+    """As transformers has it: of a part of a projection, with heads and tokens exchanged."""
+    return _rope(x.view(2, 6, 4, 16).transpose(1, 2), cos.unsqueeze(0), sin.unsqueeze(0))
+
+
+def _gated(x, cos, sin):
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
+
+
+def _gated_slices(x, cos, sin):
+    return F.gelu(x[..., :32] + 1) * x[..., 32:]
+
+
+def _thirds(x, cos, sin):
+    return torch.cat((x.sin(), x.cos(), x * 2), -2).relu() * 3
+
+
+# Functions, the kernels that they become forward and backward, and the ops beside these.
+JOINED = {
+    "rope": (_rope_of_heads, 2, {"aten.clone.default"}),
+    "gated": (_gated, 2, set()),
+    "gated slices": (_gated_slices, 2, set()),
+    "thirds": (_thirds, 2, set()),
+    "first dimension": (lambda x, cos, sin: torch.cat([x[:1].exp() + 1, x[1:] * 2]) * 2, 2, set()),
+    "of results": (lambda x, cos, sin: torch.cat([(x + 1).sin(), x * x * 2], 1), 2, set()),
+    "other sizes": (lambda x, cos, sin: torch.cat([x.sin() * 2, x[:, :2] * 3], 1) * 2 + 1, None, None),
+    "twice": (lambda x, cos, sin: torch.cat([(y := x.sin() * 2), y], 1) * 2 + 1, None, None),
+    "read elsewhere": (lambda x, cos, sin: ((y := torch.cat([x.sin() * 2, x * 3], 1)).sum(0), y * 2 + 1), None, None),
+    "rows": (lambda x, cos, sin: F.softmax(torch.cat([x.sin() * 2, x * 3], -1) + 1, -1), None, None),
+    "part": (lambda x, cos, sin: torch.cat([_rope(x[..., :16], cos[:, :16], sin[:, :16]), x[..., 16:]], -1) * 2, None, None),
+    "padded": (lambda x, cos, sin: F.pad(x[..., :32], (0, 32)) * 2 + x, None, None),
+    "types": (lambda x, cos, sin: torch.cat([x.sin() * 2, (x > 0) * 2], 1) * 2 + 1, None, None),
+    "layouts": (lambda x, cos, sin: torch.cat([x.transpose(0, 1) * 2, x.transpose(0, 1).exp() + 1], 0).relu() * 2, None, None),
+    "slice of a sum": (lambda x, cos, sin: (x.sin() + 1)[..., :32].relu() * (x.sin() + 1)[..., 32:], None, None),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_of_results(name, dtype, device):
+    f, kernels, left = JOINED[name]
+    x, cos, sin = draw(device, dtype, (2, 6, 64), (6, 16), (6, 16))
+    cos, sin = cos.detach(), sin.detach()
+    report = as_near(f, (x, cos, sin))
+    assert kernels in (None, len(report.kernels)), str(report)
+    assert left is None or {op for op, _ in report.left} - {"aten.sum.dim_IntList"} == left, str(report)
+    torch._dynamo.reset()
+    with torch.no_grad():
+        as_near(f, (x.detach(), cos, sin), dynamic=True)
+
+
 def test_integers_and_bools(device):
     n = torch.arange(-12, 12, device=device).reshape(4, 6)
     small, flags = n.to(torch.int8), n > 3
