@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
 
-from . import _decompositions, _joins, _native, _passes, _register
+from . import _decompositions, _joins, _native, _passes, _register, _trace, _when
 from ._fused_ops import NAMES, Program, Refused, Value, constant, same, same_shape
 
 aten = torch.ops.aten
@@ -307,7 +307,7 @@ class Partition:
             return None
 
     def _check(self, program, nodes, results, inside):
-        """Returns the results, and the order of their dimensions in memory; refuses what the program would compute otherwise."""
+        """Returns the results and the order of their dimensions in memory; refuses what the program would compute otherwise."""
         shape = ()
         for node in nodes:
             shape = _join(shape, _shape(node))
@@ -490,7 +490,7 @@ def _listing(partition, graph, report):
     why = {node.name: reason for node, reason in partition.why.items()}
     for node in graph.nodes:
         is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OperatorBase)
-        if is_op and node.target != torch.ops.pointwise.fused.default and not _is_view(node):
+        if is_op and node.target.name() != "pointwise::fused" and not _is_view(node):
             report.left[str(node.target), why.get(node.name, "pointwise has no op for it")] += 1
 
 
@@ -527,6 +527,7 @@ def _compile(gm, inputs, report=None, is_inference=False):
     return run
 
 
+@_when.uncollected()
 def backend(gm, inputs, *, mode=None, options=None, report=None):
     """Compiles a graph of dynamo's: the backend `pointwise`."""
     if mode not in (None, "default") or options:
@@ -537,6 +538,9 @@ def backend(gm, inputs, *, mode=None, options=None, report=None):
     compiler = functools.partial(_compile, report=report)
     given = [*inputs, *gm.parameters()]
     is_training = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
+    if not is_training and (plain := _trace.traced(gm, _table())) is not None:
+        run = compiler(plain, inputs, is_inference=True)
+        return torch._dynamo.disable(lambda *args: run(list(args)), reason="a compiled graph")
     compile_all = aot_autograd(
         fw_compiler=compiler,
         bw_compiler=compiler,

@@ -1,7 +1,7 @@
 """Changes to a graph: `cat` moves behind the elementwise ops that read it, so that one kernel writes all parts of a result.
 
-Rotary embedding computes `x * cos + cat((-x2, x1)) * sin`. Here it becomes `cat((x1 * cos1 - x2 * sin1, x2 * cos2 + x1 * sin2))`.
-Its gradient slices products, and adds what is zero outside a slice: slices move to the operands, and the sum becomes a `cat`.
+Rotary embedding, `x * cos + cat((-x2, x1)) * sin`, becomes `cat((x1 * cos1 - x2 * sin1, x2 * cos2 + x1 * sin2))`. Its gradient
+slices products, and adds tensors that are zero outside a slice: slices move to the operands, and the sum becomes a `cat`.
 """
 
 import torch

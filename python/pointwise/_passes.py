@@ -7,7 +7,7 @@ cache. Here both go where nothing reads the old values any more.
 import operator
 
 import torch
-from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
@@ -33,6 +33,8 @@ def _key(x):
     """Returns an argument as a key of a dict; raises TypeError for one that has none."""
     if isinstance(x, (list, tuple)):
         return list, tuple(map(_key, x))
+    if isinstance(x, slice):
+        return slice, _key((x.start, x.stop, x.step))
     if isinstance(x, dict):
         return dict, tuple((name, _key(value)) for name, value in sorted(x.items()))
     if isinstance(x, (torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -41,11 +43,23 @@ def _key(x):
     return type(x), repr(x) if isinstance(x, float) else x
 
 
+def _results(graph):
+    """Returns the nodes in whose memory a graph's results may lie."""
+    *_, output = graph.nodes
+    found, stack = set(), list(output.all_input_nodes)
+    while stack:
+        node = stack.pop()
+        is_new = _is_op(node) and node.target != aten._unsafe_view.default
+        is_new = is_new and all(result.alias_info is None for result in node.target._schema.returns)
+        if node not in found:
+            found.add(node)
+            stack += () if is_new else node.all_input_nodes
+    return found
+
+
 def once(graph):
     """Lets ops of the same arguments run once. Results of the graph stay apart."""
-    *_, output = graph.nodes
-    results = set().union(*(_memory(x) or () for x in output.all_input_nodes))
-    known = {}
+    results, known = _results(graph), {}
     for node in list(graph.nodes):
         if isinstance(node.target, torch._ops.HigherOrderOperator) or _is_op(node) and node.target._schema.is_mutable:
             # It may write to what others read.
@@ -53,9 +67,8 @@ def once(graph):
             continue
         if not _is_op(node) or node.target.namespace not in ("aten", "prims"):
             continue
-        memory = _memory(node)
         is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
-        if memory is None or memory & results or is_drawn:
+        if node in results or is_drawn:
             continue
         try:
             other = known.setdefault((node.target, _key(node.args), _key(node.kwargs)), node)
@@ -134,6 +147,9 @@ def _group(graph, node):
     *same, width = _sizes(value, 4)
     if length != 1 or heads % count or same != [batch, count, keys]:
         return
+    for user in list(node.users):
+        if user.target is operator.getitem and not user.users:
+            graph.erase_node(user)
     # The results in the order of memory that their readers expect.
     if not all(x.target is operator.getitem and x.args[1] == 0 for x in node.users):
         return
@@ -176,7 +192,7 @@ def _group(graph, node):
 def _call(graph, target, *args, **named):
     """Adds a call to a graph, with what it makes."""
     fakes = map_arg((args, named), lambda x: x.meta["val"])
-    with detect_fake_mode(tree_leaves(fakes)):
+    with next(x.fake_mode for x in tree_leaves(fakes) if isinstance(x, FakeTensor)):
         value = target(*fakes[0], **fakes[1])
     made = graph.call_function(target, args, named)
     made.meta["val"] = value
@@ -245,7 +261,7 @@ class _Writes:
                 self._apply(steps, base, end)
 
     def _is_free(self, node, first, *but):
-        """Returns True if `node` may write to `first`: it reads it as its first argument alone, and nothing reads it later."""
+        """Returns True if `node` may write to `first`, its first argument: it reads it there alone, and nothing reads it later."""
         memory = _memory(first)
         others = [x for x in tree_leaves((node.args[1:], node.kwargs)) if isinstance(x, Node)]
         if len(memory) != 1 or any(_memory(x) & memory for x in others):
@@ -255,7 +271,10 @@ class _Writes:
         return all(x in (node, *but) for x in later)
 
     def _steps(self, node, base, end):
-        """Returns how a value comes to be in the memory of `base`, or None: nodes, the op that writes, and the view it writes to."""
+        """Returns how a value comes to be in the memory of `base`, or None.
+
+        A step is a node, the op that writes in its place, and the view of its first argument that this writes to, if any.
+        """
         first = node.args[0] if _is_op(node) and node.args else None
         if not isinstance(first, Node) or not _are_alike(node, base):
             return None

@@ -17,7 +17,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 import pointwise
-from pointwise import _compile
+from pointwise import _compile, _trace
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -247,7 +247,7 @@ JOINED = {
     "part": (lambda x, cos, sin: torch.cat([_rope(x[..., :16], cos[:, :16], sin[:, :16]), x[..., 16:]], -1) * 2, None, None),
     "padded": (lambda x, cos, sin: F.pad(x[..., :32], (0, 32)) * 2 + x, None, None),
     "types": (lambda x, cos, sin: torch.cat([x.sin() * 2, (x > 0) * 2], 1) * 2 + 1, None, None),
-    "layouts": (lambda x, cos, sin: torch.cat([x.transpose(0, 1) * 2, x.transpose(0, 1).exp() + 1], 0).relu() * 2, None, None),
+    "layouts": (lambda x, cos, sin: torch.cat([(y := x.transpose(0, 1)) * 2, y.exp() + 1], 0).relu() * 2, None, None),
     "slice of a sum": (lambda x, cos, sin: (x.sin() + 1)[..., :32].relu() * (x.sin() + 1)[..., 32:], None, None),
 }
 
@@ -339,7 +339,7 @@ def _scatter(cache, new):
 # Mutations of a cache, with the ops that are left and copy.
 IN_PLACE = {
     "index_copy": (lambda cache, new: cache.index_copy_(1, _index(cache), new).relu() * 2, {"index_copy_"}),
-    "index_put": (lambda cache, new: (cache.index_put_((_index(cache) // 2,), cache.new_ones(4)), cache.exp() * 2)[1], {"index_put_"}),
+    "index_put": (lambda cache, new: cache.index_put_((_index(cache) // 2,), cache.new_ones(4)).exp() * 2, {"index_put_"}),
     "item": (lambda cache, new: (cache.__setitem__((slice(None), _index(cache)), new), cache * 2 + 1)[1], {"index_put_"}),
     "rows": (_rows, {"copy_"}),
     "row": (lambda cache, new: (cache[1].copy_(new[0, :1]), cache * 2 + 1)[1], {"copy_"}),
@@ -694,6 +694,98 @@ def test_decoding(name, device):
     assert "aten.index_copy_.default" in left, str(report)
     # A window's cache is rolled once it is full.
     assert "sliding_window" in CACHED[name] or not left & {"aten.index_copy.default", "aten.copy_.default"}, str(report)
+
+
+def _way(monkeypatch, plain):
+    """Returns what graphs became that were to be traced without AOTAutograd; `plain`: none is."""
+    found, real = [], _trace.traced
+    monkeypatch.setattr(_trace, "traced", lambda *args: found.append(None if plain else real(*args)) or found[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("T5")])
+def test_models_without_gradients(name, device, monkeypatch):
+    """The graph is AOTAutograd's, with the same bits, without it."""
+    transformers = pytest.importorskip("transformers")
+    model = _small(transformers, name, num_hidden_layers=3).to(device, torch.bfloat16).eval()
+    for x in model.parameters():
+        torch.nn.init.normal_(x, std=0.3)
+    given = {"input_ids": torch.randint(3, 64, (2, 7), device=device)}
+    if name.startswith("ViT"):
+        given = {"pixel_values": torch.randn(2, 3, 16, 16, device=device).bfloat16()}
+    made = []
+    for plain in (False, True):
+        torch._dynamo.reset()
+        with monkeypatch.context() as patch, torch.no_grad():
+            found = _way(patch, plain)
+            run, report = compiled(model, dynamic=False)
+            made.append((run(**given).logits, str(report)))
+            assert len(found) == 1 and (found[0] is None) == plain
+    (ours, kernels), (theirs, wanted) = made
+    assert torch.equal(ours, theirs) and torch.isfinite(ours).all()
+    if name.startswith(("Llama", "Qwen")):
+        # AOTAutograd copies where dropout does nothing.
+        assert re.sub(r"kernel \d+", "", kernels) == re.sub(r"kernel \d+", "", wanted)
+
+
+def _layers(x, w):
+    """Calls that differ in an argument, a stride, a type or a number alone."""
+    y, z = x @ w, x @ w.T
+    a = F.scaled_dot_product_attention(y[None], z[None], x[None])[0]
+    b = torch.stack([y.sum(0), z.sum(0), (y - z).sum(0)])
+    parts = [torch.softmax(t * 2, -1) + s for t, s in zip(a.chunk(2, 0), b.split(1))]
+    c = torch.where(x > 0.0, x, -0.0) / torch.where(x > -0.0, 0.0, 1.0) + x.clamp(min=-1) + x.clamp(max=-1)
+    d = (x.transpose(0, 1).contiguous().transpose(0, 1) + 1).reshape(-1) + (x + 1).reshape(-1)
+    e = torch.arange(8, device=x.device) + torch.arange(8, device=x.device, dtype=torch.float32)
+    f = (x + 1).sin(), (x + 1.0).sin(), x.to(torch.bfloat16) * 2, x.to(torch.float32), (x + 1).sin()
+    return *parts, c, d, e, *f, x.T, x
+
+
+def _drawn(x, w):
+    return F.dropout(x * 2, 0.5) + 1, F.dropout(x * 2, 0.5) + 1, torch.rand_like(x) + 1, torch.rand_like(x) + 1
+
+
+# Functions, and if they are traced without AOTAutograd.
+PLAIN = {
+    "layers": (_layers, True),
+    "drawn": (_drawn, False),
+    "fused": (lambda x, w: pointwise.mul(pointwise.silu(x), w) + 1, True),
+    "in place": (lambda x, w: (x.mul_(2), x @ w + 1)[1], False),
+    "item": (lambda x, w: (x.__setitem__(0, 2.0), x @ w + 1)[1], False),
+    "inside": (lambda x, w: (y := x + 1).relu_().sin_() + y[0].zero_() + y, False),
+    "out": (lambda x, w: torch.add(x, w, out=torch.empty_like(x)) * 2, False),
+    "batch norm": (lambda x, w: F.batch_norm(x, w[0], w[1].abs(), training=True) * 2, False),
+    "constant": (lambda x, w: [x * torch.tensor([1.0, n] * 4, device=x.device) + 1 for n in (2, 3, 2)], True),
+    "autocast": (lambda x, w: _cast(x, w), False),
+}
+
+
+def _cast(x, w):
+    with torch.autocast(x.device.type, torch.bfloat16):
+        return x @ w + 1
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_functions_without_gradients(name, device, monkeypatch):
+    f, is_plain = PLAIN[name]
+    given = draw(device, torch.float32, (8, 8), (8, 8), grad=False)
+    ours, theirs = ([t.clone() for t in given] for _ in range(2))
+    found = _way(monkeypatch, False)
+    run, _ = compiled(f, dynamic=False)
+    with torch.no_grad():
+        torch.manual_seed(2)
+        made = tensors(run(*ours))
+        torch.manual_seed(2)
+        wanted = tensors(f(*theirs))
+    assert (found[0] is not None) == is_plain
+    torch.testing.assert_close((*made, *ours), (*wanted, *theirs), equal_nan=True)
+    assert [t.stride() for t in made] == [t.stride() for t in wanted]
+    # What shares memory in eager shares it here, and nothing else does.
+    shared = []
+    for results, operands in ((made, ours), (wanted, theirs)):
+        places = [x.untyped_storage().data_ptr() for x in (*results, *operands)]
+        shared.append([[a == b for a in places] for b in places])
+    assert shared[0] == shared[1]
 
 
 _BARE = """
