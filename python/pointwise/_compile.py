@@ -322,6 +322,8 @@ class Partition:
                 raise Refused("its operands' shapes are not known to broadcast")
         if not same_shape(seen, shape):
             raise Refused("its shape is not its operands'")
+        if not results:
+            raise Refused("nothing reads it")
         leader = next((node for node in results if same_shape(_shape(node), shape)), results[0])
         order = self.order[leader] if len(_shape(leader)) == len(shape) else None
         for node in results:

@@ -35,7 +35,9 @@ def traced(gm, decompositions):
         return None
     try:
         _check(gm.graph)
-        return GraphModule(gm, _Trace(gm, decompositions).run(gm.graph))
+        graph = _Trace(gm, decompositions).run(gm.graph)
+        graph.eliminate_dead_code()
+        return GraphModule(gm, graph)
     except Exception as error:
         # Whatever it is, AOTAutograd meets it, too, and says it as torch does.
         log.debug("left to AOTAutograd: %s", error)
