@@ -258,7 +258,7 @@ class _Writes:
                 continue
             steps = self._steps(value, base, end)
             if steps is not None:
-                self._apply(steps, base, end)
+                self._apply(steps, end)
 
     def _is_free(self, node, first, *but):
         """Returns True if `node` may write to `first`, its first argument: it reads it there alone, and nothing reads it later."""
@@ -273,32 +273,41 @@ class _Writes:
     def _steps(self, node, base, end):
         """Returns how a value comes to be in the memory of `base`, or None.
 
-        A step is a node, the op that writes in its place, and the view of its first argument that this writes to, if any.
+        A step is a node, the op that writes in its place, the view of its first argument that this writes to, if any, and the
+        tensor that stands for the node then.
         """
         first = node.args[0] if _is_op(node) and node.args else None
         if not isinstance(first, Node) or not _are_alike(node, base):
             return None
+        if node.target.is_view:
+            # A view is changed and looked at from the other side.
+            view = first
+            while isinstance(view, Node) and (_writing(view) is not None or view.target in _PARTS):
+                view = view.args[0]
+            is_back = view is not first and isinstance(view, Node) and _is_back(node, view, base)
+            before = self._steps(first, view, end) if is_back else None
+            return None if before is None else [*before, (node, None, None, base)]
         before = [] if first is base else self._steps(first, base, end)
         if before is None:
             return None
         view = _PARTS.get(node.target)
         if view is None:
             op = _writing(node)
-            return [*before, (node, op, None)] if op is not None and self._is_free(node, first, end) else None
+            return [*before, (node, op, None, base)] if op is not None and self._is_free(node, first, end) else None
         source = node.args[1]
         # A part that is read, changed and put back is changed where it is.
         part = source.args[0] if isinstance(source, Node) and _is_op(source) and source.args else None
         if isinstance(part, Node) and part.target == view and part.args[0] is first and list(source.users) == [node]:
             op, (_, *where), (_, _, *there) = _writing(source), _named(part).values(), _named(node).values()
             if where == there and op is not None and _are_alike(source, part) and self._is_free(source, part, node, end):
-                return [*before, (source, op, None), (node, None, None)]
+                return [*before, (source, op, None, part), (node, None, None, base)]
         if isinstance(source, Node) and self._is_free(node, first, end):
-            return [*before, (node, aten.copy_.default, view)]
+            return [*before, (node, aten.copy_.default, view, base)]
         return None
 
-    def _apply(self, steps, base, end):
+    def _apply(self, steps, end):
         self.graph.erase_node(end)
-        for node, op, view in steps:
+        for node, op, view, _ in steps:
             if op is None:
                 continue
             with self.graph.inserting_before(node):
@@ -307,9 +316,26 @@ class _Writes:
                 else:
                     part = self.graph.call_function(view, (node.args[0], *node.args[2:]), node.kwargs)
                     self.graph.call_function(op, (part, node.args[1]))
-        for node, _, _ in reversed(steps):
+        for node, _, _, base in reversed(steps):
             node.replace_all_uses_with(base)
             self.graph.erase_node(node)
+
+
+def _is_back(node, view, base):
+    """Returns True if a view of a view of `base` is `base`."""
+    if not _is_op(view) or not view.target.is_view or view.args[0] is not base or not isinstance(view.meta["val"], FakeTensor):
+        return False
+    sizes = [n for x in (view, base) for n in (*x.meta["val"].shape, *x.meta["val"].stride())]
+    if not all(isinstance(n, int) for n in (*sizes, *tree_leaves((node.args[1:], node.kwargs)))):
+        return False
+    value, whole = view.meta["val"], base.meta["val"]
+    try:
+        with value.fake_mode:
+            back = node.target(value, *node.args[1:], **node.kwargs)
+    except RuntimeError:
+        return False
+    ours, theirs = ((x.shape, x.stride(), x.storage_offset(), x.dtype) for x in (back, whole))
+    return ours == theirs and _memory(view) == _memory(base)
 
 
 def _are_alike(a, b):
