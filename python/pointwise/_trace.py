@@ -149,6 +149,9 @@ class _Trace:
             is_op = x.op == "call_function" and (x.target is operator.getitem or isinstance(x.target, torch._ops.OpOverload))
             if x.op not in ("placeholder", "output") and not is_op:
                 raise _Unknown(f"{x.op} {x.target}")
-            if is_op and x.target is not operator.getitem and x.target._schema.is_mutable:
-                raise _Unknown(f"{x.target} writes")
+            if is_op and x.target is not operator.getitem:
+                # Ops of others may have effects that torch keeps by tokens.
+                is_known = x.target.namespace in ("aten", "prims") or x.target.namespace.startswith("pointwise")
+                if x.target._schema.is_mutable or not is_known:
+                    raise _Unknown(f"{x.target} writes, or is of others")
         return template
