@@ -19,8 +19,8 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
 
-from . import _decompositions, _native, _register
-from ._fused_ops import NAMES, Program, Refused, constant, same, same_shape
+from . import _decompositions, _joins, _native, _passes, _register, _trace, _when
+from ._fused_ops import NAMES, Program, Refused, Value, constant, same, same_shape
 
 aten = torch.ops.aten
 log = logging.getLogger("pointwise.compile")
@@ -129,6 +129,8 @@ class Partition:
         self.nodes = list(graph.nodes)
         self.place = {node: k for k, node in enumerate(self.nodes)}
         self.why, self.fusible, self.order, self.epoch = {}, set(), {}, []
+        # What is part of a `cat` alone, with that: it is written there.
+        self.joins = {}
         epoch = 0
         for node in self.nodes:
             # No region spans an op that may write to a tensor.
@@ -137,11 +139,17 @@ class Partition:
                 epoch += 1
             self.epoch.append(epoch)
             self._classify(node)
+        for node in self.nodes:
+            self._classify_join(node)
         # The region of each node by its place; nodes that stay torch's are regions of their own.
         self.of = []
         for node in self.nodes:
             self._add(node)
         self._share_operands()
+        for whole in dict.fromkeys(self.joins.values()):
+            first, *others = whole.args[0]
+            for x in others:
+                self._merge(self.of[self.place[first]], self.of[self.place[x]])
         self.made = []
         for region in dict.fromkeys(self.of):
             if region.nodes[0] in self.fusible:
@@ -165,6 +173,23 @@ class Partition:
             self.fusible.add(node)
         except Refused as refused:
             self.why[node] = str(refused)
+
+    def _classify_join(self, node):
+        """Notes the parts of a `cat` that a kernel may write where they belong."""
+        if node.target != aten.cat.default or node.kwargs:
+            return
+        parts, order = node.args[0], _order(node.meta["val"])
+        is_like = all(x in self.fusible and same_shape(_shape(x), _shape(parts[0])) for x in parts)
+        is_like = is_like and all(x.meta["val"].dtype == node.meta["val"].dtype for x in parts)
+        if not is_like or order is None or not 2 <= len(set(parts)) == len(parts) <= _MOST_RESULTS:
+            return
+        if not all(user is node or user in self.fusible for x in parts for user in x.users):
+            return
+        # The parts of one that `joins` made lie as it does.
+        if "pointwise_joins" in node.meta:
+            self.order |= dict.fromkeys(parts, order)
+        if all(self.order[x] == order for x in parts):
+            self.joins |= dict.fromkeys(parts, node)
 
     def resolve(self, node):
         """Returns the fusible node whose elements a view has, each at the place where it broadcasts to; or the node."""
@@ -275,14 +300,14 @@ class Partition:
         try:
             for node in nodes:
                 program.lower(node)
-            return program, self._check(program, nodes, [node for node in nodes if self._escapes(node, inside)])
+            return program, self._check(program, nodes, [node for node in nodes if self._escapes(node, inside)], inside)
         except Refused as refused:
             for node in nodes:
                 self.why[node] = str(refused)
             return None
 
-    def _check(self, program, nodes, results):
-        """Returns the order of the results' dimensions in memory; refuses what the program would compute otherwise."""
+    def _check(self, program, nodes, results, inside):
+        """Returns the results and the order of their dimensions in memory; refuses what the program would compute otherwise."""
         shape = ()
         for node in nodes:
             shape = _join(shape, _shape(node))
@@ -297,6 +322,8 @@ class Partition:
                 raise Refused("its operands' shapes are not known to broadcast")
         if not same_shape(seen, shape):
             raise Refused("its shape is not its operands'")
+        if not results:
+            raise Refused("nothing reads it")
         leader = next((node for node in results if same_shape(_shape(node), shape)), results[0])
         order = self.order[leader] if len(_shape(leader)) == len(shape) else None
         for node in results:
@@ -305,32 +332,53 @@ class Partition:
                 raise Refused("its result is an operand")
             if not same_shape(_shape(node), wanted) or order is None:
                 raise Refused("its result has another shape than the ops around it")
-            if not _fits(node.meta["val"], order):
+            if self.order[node] != order or not self._is_part(node, inside) and not _fits(node.meta["val"], order):
                 raise Refused("its result lies in memory otherwise than those around it")
         whole = all(same(_shape(x)[-1], shape[-1]) for x in program.reduced)
         if program.reduced and (order[-1] != len(shape) - 1 or not whole):
             raise Refused("it reduces other rows than those around it")
         if len(program.operands) > _MOST_OPERANDS or len(results) > _MOST_RESULTS or len(program.steps) > _MOST_STEPS:
             raise Refused("its region is too large")
-        return results, order
+        return self._joined(results, inside), order
 
     def _build(self, nodes):
-        """Makes a kernel of nodes, or of each half of them."""
+        """Makes a kernel of nodes, or of parts of them."""
         if len(nodes) < 2:
             self.why.setdefault(nodes[0], "alone, it is as fast")
             return
         if (found := self._program(nodes)) is not None:
             program, (results, order) = found
             order = order if order != sorted(order) else None
+            wholes = [node for node in results if node not in program.values]
+            values = program.values | {node: ([program.values[x] for x in node.args[0]], _dim(node)) for node in wholes}
             try:
-                number = _number(program, [program.values[node] for node in results], order)
-                self.made.append((number, program, nodes, results))
+                number = _number(program, [values[node] for node in results], order)
+                self.made.append((number, program, sorted([*nodes, *wholes], key=self.place.get), results))
                 return
             except ValueError as error:
                 self.why |= dict.fromkeys(nodes, str(error))
-        half = len(nodes) // 2
-        self._build(nodes[:half])
-        self._build(nodes[half:])
+        # Often the last node alone does not fit.
+        is_last = len(nodes) > 2 and self._program(nodes[:-1]) is not None
+        cut = len(nodes) - 1 if is_last else len(nodes) // 2
+        self._build(nodes[:cut])
+        self._build(nodes[cut:])
+
+
+    def _is_part(self, node, inside):
+        """Returns True if nothing but a `cat` reads a node outside."""
+        return node in self.joins and [user for user in node.users if user not in inside] == [self.joins[node]]
+
+    def _joined(self, results, inside):
+        """Returns the results with each `cat` in place of its parts, where all are there."""
+        parts = {node for node in results if self._is_part(node, inside)}
+        whole = {x: self.joins[x] for x in parts if parts.issuperset(self.joins[x].args[0])}
+        return list(dict.fromkeys(whole.get(node, node) for node in results))
+
+
+def _dim(node):
+    """Returns the dimension of a `cat`, counted from the last (0)."""
+    dim, rank = node.args[1] if len(node.args) > 1 else 0, node.meta["val"].dim()
+    return (-1 - dim if dim < 0 else rank - 1 - dim)
 
 
 def _stripped(shape):
@@ -339,7 +387,8 @@ def _stripped(shape):
     return shape[first:]
 
 
-# By number of a program: the types of its results, which of them each row has once, the order of dimensions in memory.
+# By number of a program: of each result the type, if each row has it once, its parts and their dimension, counted from the
+# last (0); and the order of dimensions in memory.
 _PROGRAMS = {}
 
 
@@ -347,7 +396,8 @@ def _number(program, results, order):
     """Returns the number of a program, the same for the same text. Raises ValueError if it has no kernel."""
     _ready()
     number = _native.fusion_program(program.text(results, order))
-    _PROGRAMS[number] = [result.dtype for result in results], [result.row for result in results], order
+    parts = [([result], 0) if isinstance(result, Value) else result for result in results]
+    _PROGRAMS[number] = [(values[0].dtype, values[0].row, len(values), dim) for values, dim in parts], order
     return number
 
 
@@ -363,12 +413,14 @@ def _ready():
 
 def _fake(number, operands):
     """Makes the results of a program without computing them."""
-    types, rows, order = _PROGRAMS[number]
+    results, order = _PROGRAMS[number]
     shape = torch.broadcast_shapes(*(x.shape for x in operands))
     order = order or list(range(len(shape)))
     made = []
-    for dtype, row in zip(types, rows):
-        own = (*shape[:-1], 1) if row else shape
+    for dtype, row, parts, dim in results:
+        own = [*shape[:-1], 1] if row else [*shape]
+        if parts > 1:
+            own[-1 - dim] *= parts
         dense = operands[0].new_empty([own[dim] for dim in order], dtype=dtype)
         made.append(dense.permute([order.index(dim) for dim in range(len(shape))]))
     return made
@@ -412,10 +464,22 @@ def _spliced(graph, partition):
                 call(*region_of[at])
             elif at not in region_of and at not in copies:
                 copies[at] = made.node_copy(at, copies.__getitem__)
+                if "pointwise_joins" in at.meta:
+                    copies[at] = _laid(made, copies[at])
     return made
 
 
-def _listing(partition, report):
+def _laid(graph, node):
+    """Returns a `cat` that `joins` made, with its dimensions in memory as it is said to lie."""
+    order, value = _order(node.meta["val"]), node.meta["val"]
+    at = graph.call_function(aten.permute.default, (node, order))
+    at = graph.call_function(aten.contiguous.default, (at,))
+    at = graph.call_function(aten.permute.default, (at, [order.index(dim) for dim in range(len(order))]))
+    at.meta["val"] = value
+    return at
+
+
+def _listing(partition, graph, report):
     """Adds what became of a graph to a report."""
 
     def text(node):
@@ -425,11 +489,11 @@ def _listing(partition, report):
     for number, program, nodes, results in partition.made:
         ops = [str(node.target).removeprefix("aten.").removesuffix(".default") for node in nodes]
         report.kernels.append(Kernel(number, ops, [*map(text, program.operands)], [*map(text, results)]))
-    fused = {node for _, _, nodes, _ in partition.made for node in nodes}
-    for node in partition.nodes:
+    why = {node.name: reason for node, reason in partition.why.items()}
+    for node in graph.nodes:
         is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OperatorBase)
-        if is_op and node not in fused and not _is_view(node):
-            report.left[str(node.target), partition.why.get(node, "pointwise has no op for it")] += 1
+        if is_op and node.target.name() != "pointwise::fused" and not _is_view(node):
+            report.left[str(node.target), why.get(node.name, "pointwise has no op for it")] += 1
 
 
 def _is_view(node):
@@ -439,13 +503,21 @@ def _is_view(node):
     return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
-def _compile(gm, inputs, report=None):
+def _compile(gm, inputs, report=None, is_inference=False):
     """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is."""
     with unset_fake_temporarily():
+        _passes.once(gm.graph)
+        if is_inference:
+            _passes.grouped(gm.graph)
+        _joins.slices(gm.graph)
+        if _joins.joins(gm.graph):
+            _passes.once(gm.graph)
         partition = Partition(gm.graph)
         graph = _spliced(gm.graph, partition)
+        if is_inference:
+            _passes.in_place(graph)
     report = Report() if report is None else report
-    _listing(partition, report)
+    _listing(partition, graph, report)
     log.info("%s", report)
     graph.set_codegen(_BoxedCodeGen())
     forward = GraphModule(gm, graph).forward
@@ -457,6 +529,7 @@ def _compile(gm, inputs, report=None):
     return run
 
 
+@_when.uncollected()
 def backend(gm, inputs, *, mode=None, options=None, report=None):
     """Compiles a graph of dynamo's: the backend `pointwise`."""
     if mode not in (None, "default") or options:
@@ -465,12 +538,19 @@ def backend(gm, inputs, *, mode=None, options=None, report=None):
             "for CUDA graphs capture the compiled model, with torch.cuda.graph"
         )
     compiler = functools.partial(_compile, report=report)
+    given = [*inputs, *gm.parameters()]
+    is_training = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
+    if not is_training and (plain := _trace.traced(gm, _table())) is not None:
+        run = compiler(plain, inputs, is_inference=True)
+        return torch._dynamo.disable(lambda *args: run(list(args)), reason="a compiled graph")
     compile_all = aot_autograd(
         fw_compiler=compiler,
         bw_compiler=compiler,
-        inference_compiler=compiler,
+        inference_compiler=functools.partial(compiler, is_inference=True),
         decompositions=_table(),
         partition_fn=min_cut_rematerialization_partition,
+        # A mutation that is in the graph may happen in place.
+        keep_inference_input_mutations=not is_training,
     )
     return compile_all(gm, inputs)
 

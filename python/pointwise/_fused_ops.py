@@ -175,7 +175,11 @@ class Program:
         return self._step({"reduce": kind}, [value], value.dtype, True, value.dtype not in _HALF)
 
     def text(self, results, order=None):
-        """Returns the program as JSON. `order`: the dimensions of the results in the order of memory."""
+        """Returns the program as JSON.
+
+        A result is a value, or values side by side and their dimension, counted from the last (0). `order`: the dimensions of
+        the results in the order of memory.
+        """
         made = [*self.operands.values(), *(value for _, _, value in self.steps)]
         for number, value in enumerate(made):
             value.number = number
@@ -184,7 +188,11 @@ class Program:
             for node, value in self.operands.items()
         ]
         steps = [{**step, "args": [_arg(a) for a in args]} for step, args, _ in self.steps]
-        program = {"operands": operands, "steps": steps, "results": [{"v": r.number} for r in results]}
+
+        def result(r):
+            return {"v": r.number} if isinstance(r, Value) else {"parts": [v.number for v in r[0]], "dim": r[1]}
+
+        program = {"operands": operands, "steps": steps, "results": [*map(result, results)]}
         return json.dumps(program | ({"order": order} if order else {}))
 
 
@@ -222,6 +230,8 @@ def promoted(operands, kind=_DEFAULT):
 
 
 RULES = {}
+# Of these, ops on rows, and copies.
+ROW_OPS = {aten.clone.default}
 
 
 def rule(*names):
@@ -484,6 +494,7 @@ def _reduction(name, kind, overload):
         return program.reduce(kind, x, dtype)
 
     rule(f"{name}.{overload}")(run)
+    ROW_OPS.add(getattr(getattr(aten, name), overload))
 
 
 for _name, _overload in (("sum", "dim_IntList"), ("mean", "dim"), ("amax", "default"), ("amin", "default")):

@@ -47,6 +47,7 @@ def _shard(namespace, description):
     _distributed.register(namespace, description)
 
 
+@_when.uncollected()
 def build(namespace, description, implement, family=False):
     """Registers a library. Returns its functions by name."""
     description = _spec.parse(description)

@@ -17,7 +17,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 import pointwise
-from pointwise import _compile
+from pointwise import _compile, _trace
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -209,6 +209,63 @@ def test_block(dtype, device):
     assert all("mm" not in ops and "attention" not in ops for ops in joined)
 
 
+def _rope(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+
+
+def _rope_of_heads(x, cos, sin):
+    """As transformers has it: of a part of a projection, with heads and tokens exchanged."""
+    return _rope(x.view(2, 6, 4, 16).transpose(1, 2), cos.unsqueeze(0), sin.unsqueeze(0))
+
+
+def _gated(x, cos, sin):
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
+
+
+def _gated_slices(x, cos, sin):
+    return F.gelu(x[..., :32] + 1) * x[..., 32:]
+
+
+def _thirds(x, cos, sin):
+    return torch.cat((x.sin(), x.cos(), x * 2), -2).relu() * 3
+
+
+# Functions, the kernels that they become forward and backward, and the ops beside these.
+JOINED = {
+    "rope": (_rope_of_heads, 2, {"aten.clone.default"}),
+    "gated": (_gated, 2, set()),
+    "gated slices": (_gated_slices, 2, set()),
+    "thirds": (_thirds, 2, set()),
+    "first dimension": (lambda x, cos, sin: torch.cat([x[:1].exp() + 1, x[1:] * 2]) * 2, 2, set()),
+    "of results": (lambda x, cos, sin: torch.cat([(x + 1).sin(), x * x * 2], 1), 2, set()),
+    "other sizes": (lambda x, cos, sin: torch.cat([x.sin() * 2, x[:, :2] * 3], 1) * 2 + 1, None, None),
+    "twice": (lambda x, cos, sin: torch.cat([(y := x.sin() * 2), y], 1) * 2 + 1, None, None),
+    "read elsewhere": (lambda x, cos, sin: ((y := torch.cat([x.sin() * 2, x * 3], 1)).sum(0), y * 2 + 1), None, None),
+    "rows": (lambda x, cos, sin: F.softmax(torch.cat([x.sin() * 2, x * 3], -1) + 1, -1), None, None),
+    "part": (lambda x, cos, sin: torch.cat([_rope(x[..., :16], cos[:, :16], sin[:, :16]), x[..., 16:]], -1) * 2, None, None),
+    "padded": (lambda x, cos, sin: F.pad(x[..., :32], (0, 32)) * 2 + x, None, None),
+    "types": (lambda x, cos, sin: torch.cat([x.sin() * 2, (x > 0) * 2], 1) * 2 + 1, None, None),
+    "layouts": (lambda x, cos, sin: torch.cat([(y := x.transpose(0, 1)) * 2, y.exp() + 1], 0).relu() * 2, None, None),
+    "slice of a sum": (lambda x, cos, sin: (x.sin() + 1)[..., :32].relu() * (x.sin() + 1)[..., 32:], None, None),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_of_results(name, dtype, device):
+    f, kernels, left = JOINED[name]
+    x, cos, sin = draw(device, dtype, (2, 6, 64), (6, 16), (6, 16))
+    cos, sin = cos.detach(), sin.detach()
+    report = as_near(f, (x, cos, sin))
+    assert kernels in (None, len(report.kernels)), str(report)
+    assert left is None or {op for op, _ in report.left} - {"aten.sum.dim_IntList"} == left, str(report)
+    torch._dynamo.reset()
+    with torch.no_grad():
+        as_near(f, (x.detach(), cos, sin), dynamic=True)
+
+
 def test_integers_and_bools(device):
     n = torch.arange(-12, 12, device=device).reshape(4, 6)
     small, flags = n.to(torch.int8), n > 3
@@ -251,6 +308,160 @@ def test_mutation_and_views(device):
     found = g(x, x)
     torch.testing.assert_close(found[1], x * x + x)
     assert found[0].data_ptr() == x.data_ptr() == found[2].data_ptr() and len(report.kernels) == 1
+
+
+def _index(cache):
+    return torch.arange(1, 4, 2, device=cache.device)
+
+
+def _rows(cache, new):
+    cache[:, 2:4] = new
+    return cache.sum(-1)
+
+
+def _one(cache, new):
+    cache[1].index_copy_(0, _index(cache), new[0])
+    return cache * 2 + 1
+
+
+def _twice(cache, new):
+    cache.index_copy_(1, _index(cache), new)
+    first = cache[:, 1] * 2
+    cache[0, 1:3] = new[1] + 1
+    return first, cache.exp() + 1
+
+
+def _scatter(cache, new):
+    cache.scatter_(1, torch.ones_like(new, dtype=torch.int64), new)
+    return cache * 3 + 1
+
+
+# Mutations of a cache, with the ops that are left and copy.
+IN_PLACE = {
+    "index_copy": (lambda cache, new: cache.index_copy_(1, _index(cache), new).relu() * 2, {"index_copy_"}),
+    "index_put": (lambda cache, new: cache.index_put_((_index(cache) // 2,), cache.new_ones(4)).exp() * 2, {"index_put_"}),
+    "item": (lambda cache, new: (cache.__setitem__((slice(None), _index(cache)), new), cache * 2 + 1)[1], {"index_put_"}),
+    "rows": (_rows, {"copy_"}),
+    "row": (lambda cache, new: (cache[1].copy_(new[0, :1]), cache * 2 + 1)[1], {"copy_"}),
+    "of a view": (_one, {"index_copy_"}),
+    "scatter": (_scatter, {"scatter_"}),
+    "filled": (lambda cache, new: (cache.masked_fill_(new[:, :1] > 0.5, 2.0), cache.sum(1))[1], {"copy_"}),
+    "flat": (lambda cache, new: (cache.view(-1, 4).index_copy_(0, _index(cache), new[0]), cache * 2 + 1)[1], {"index_copy_"}),
+    "transposed": (lambda cache, new: (cache.mT.index_copy_(2, _index(cache), new.mT), cache * 2 + 1)[1], {"index_copy_"}),
+    "new values": (lambda cache, new: cache.copy_((new.sum() + 1) * 2).sum(), {"copy_"}),
+}
+
+
+def _old_is_read(cache, new):
+    y = cache.index_copy(1, _index(cache), new)
+    old = cache.sum(-1)
+    cache.copy_(y)
+    return old, y * 2 + 1
+
+
+def _old_is_given(cache, new):
+    y = cache.index_copy(1, _index(cache), new)
+    cache.copy_(y)
+    return y, cache[0] * 2
+
+
+def _old_view(cache, new):
+    old = cache[1:] * 1.0
+    cache.index_copy_(1, _index(cache), new)
+    return torch.mm(old[0], new[0].T), cache
+
+
+# Where old values are read behind a mutation, and others that are no plain mutations.
+APART = {
+    "old is read": _old_is_read,
+    "result is apart": _old_is_given,
+    "old view": _old_view,
+    "moved": lambda cache, new: (cache[:, 1:].copy_(cache[:, :-1].clone()), cache * 2 + 1)[1],
+    "own values": lambda cache, new: (cache.index_copy_(1, _index(cache), cache[:, :2] * 2), cache + 1)[1],
+    "own view": lambda cache, new: (cache.index_copy(1, _index(cache), cache[:, :2]), cache + 1),
+    "twice": _twice,
+    "rolled": lambda cache, new: (cache.copy_(cache.roll(-1, 1).index_copy(1, _index(cache), new)), cache + 1)[1],
+    "in itself": lambda cache, new: (cache.mul_(2).add_(new[:, :1]).relu_(), cache[0] + 1)[1],
+}
+
+
+@pytest.mark.parametrize("name", [*IN_PLACE, *APART])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
+def test_caches(name, dynamic, device):
+    f, writes = IN_PLACE.get(name) or (APART[name], None)
+    run, report = compiled(f, dynamic=dynamic)
+    whole, new = draw(device, torch.float32, (3, 6, 8), (2, 2, 4), grad=False)
+    dense = whole[1:, :, 4:].clone()
+    for cache in (dense,) if name == "flat" else (whole[:2, :, :4], dense):
+        theirs = cache.clone()
+        with torch.no_grad():
+            found, wanted = run(cache, new), f(theirs, new)
+        torch.testing.assert_close(tensors(found), tensors(wanted))
+        torch.testing.assert_close(cache, theirs)
+        # A result is the cache where it is in eager, and there alone.
+        cache.mul_(3), theirs.mul_(3)
+        torch.testing.assert_close(tensors(found), tensors(wanted))
+    if writes and not (dynamic and name in ("flat", "transposed")):
+        names = {op.split(".")[1] for op, _ in report.left}
+        copies = {op for op in names if re.search(r"copy|index_put|scatter|clone|fill", op)}
+        assert copies == writes, str(report)
+
+
+def test_caches_that_share_memory(device):
+    def f(cache, other, new):
+        cache.index_copy_(1, _index(cache), new)
+        return other * 2 + 1, cache[0] + other[0]
+
+    whole, new = draw(device, torch.float32, (2, 6, 4), (2, 2, 4), grad=False)
+    run, _ = compiled(f)
+    for make in (lambda x: (x, x), lambda x: (x, x.view(2, 24).view(2, 6, 4)), lambda x: (x[:, :4], x[:, 2:].clone())):
+        ours, theirs = whole.clone(), whole.clone()
+        with torch.no_grad():
+            torch.testing.assert_close(run(*make(ours), new), f(*make(theirs), new))
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_mutations_of_training(device):
+    """A cache that is changed beside gradients."""
+
+    def f(cache, x, w):
+        with torch.no_grad():
+            cache.index_copy_(1, _index(cache), x.detach())
+        return (x * w).sigmoid() * 2, cache * 2 + 1
+
+    cache, x, w = draw(device, torch.float32, (2, 6, 4), (2, 2, 4), (4,))
+    run, report = compiled(f)
+    made = []
+    for call in (run, f):
+        own = cache.detach().clone()
+        y, twice = call(own, x, w)
+        made.append((own, y, twice, *torch.autograd.grad(y.sum(), (x, w))))
+    torch.testing.assert_close(*made)
+
+
+def test_attention_of_one_query(device):
+    """Heads of keys that queries share are not repeated."""
+
+    def f(q, k, v, mask):
+        k, v = (x[:, :, None].expand(2, 2, 3, 16, 8).reshape(2, 6, 16, 8) for x in (k, v))
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask)
+        return y.transpose(1, 2).reshape(2, -1, 48) + 1
+
+    for length in (1, 2):
+        q, k, v = draw(device, torch.bfloat16, (2, length, 6, 8), (2, 2, 16, 8), (2, 2, 16, 8), grad=False)
+        few, many = (torch.rand(2, heads, length, 16, device=device) > 0.3 for heads in (1, 6))
+        for mask in (few, few[:1, :, :1], few.to(q) - 1, None, many):
+            torch._dynamo.reset()
+            run, report = compiled(f)
+            with torch.no_grad():
+                found, wanted = run(q, k, v, mask), f(q, k, v, mask)
+                wide = mask.double() if mask is not None and mask.is_floating_point() else mask
+                exact = f(q.double(), k.double(), v.double(), wide)
+            assert found.stride() == wanted.stride()
+            assert off([found], [exact]) <= 1.2 * off([wanted], [exact])
+            repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
+            assert repeats == (0 if length == 1 and mask is not many else 2), str(report)
 
 
 def test_layouts(device):
@@ -395,13 +606,15 @@ def test_samples_of_opinfo(name, device):
             torch.testing.assert_close(y, eager, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def _small(transformers, name):
+def _small(transformers, name, **given):
     size = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4)
     text = dict(vocab_size=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
     quiet = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     more = {
         "LlamaForCausalLM": {**size, **text, "num_key_value_heads": 2},
         "Qwen3ForCausalLM": {**size, **text, "num_key_value_heads": 2, "head_dim": 8},
+        "MistralForCausalLM": {**size, **text, "num_key_value_heads": 2},
+        "Gemma2ForCausalLM": {**size, **text, "num_key_value_heads": 2, "head_dim": 8},
         "GPTNeoXForCausalLM": {**size, **text},
         "BertForMaskedLM": {**size, **text, **quiet},
         "ViTForImageClassification": {**size, **quiet, "image_size": 16, "patch_size": 4},
@@ -410,7 +623,7 @@ def _small(transformers, name):
             "decoder_start_token_id": 0,
         },
     }  # fmt: skip
-    config = getattr(transformers, re.sub("For.*", "Config", name))(**more[name])
+    config = getattr(transformers, re.sub("For.*", "Config", name))(**more[name] | given)
     return getattr(transformers, name)(config)
 
 
@@ -445,6 +658,136 @@ def test_models(name, device):
     for ours, eager, exact in zip(*made):
         assert off(ours, exact) <= 1.25 * off(eager, exact)
     assert len(report.kernels) >= MODELS[name], str(report)
+
+
+# Models with a static cache, and one whose layers see a window.
+CACHED = {
+    "LlamaForCausalLM": {},
+    "Qwen3ForCausalLM": {},
+    "MistralForCausalLM": {"sliding_window": 6},
+    "Gemma2ForCausalLM": {"sliding_window": 6, "num_hidden_layers": 2},
+}
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_decoding(name, device):
+    transformers = pytest.importorskip("transformers")
+    model = _small(transformers, name, **CACHED[name]).to(device, torch.bfloat16).eval()
+    ids = torch.randint(3, 64, (2, 12), device=device)
+    made = []
+    for way in ("eager", "compiled", "exact"):
+        own = copy.deepcopy(model).double() if way == "exact" else model
+        cache = transformers.StaticCache(config=model.config, max_cache_len=16)
+        logits, call = [], own
+        with torch.no_grad():
+            for k in range(0, 12):
+                if k == 2 and way == "compiled":
+                    # The cache is there.
+                    call, report = compiled(own, fullgraph=False, dynamic=False)
+                place = torch.arange(k, k + 1, device=device)
+                logits.append(call(ids[:, k : k + 1], past_key_values=cache, cache_position=place).logits)
+        caches = [x for layer in cache.layers for x in (layer.keys, layer.values)]
+        made.append((logits, caches))
+    (eager, ours, exact) = made
+    for k in range(2):
+        assert off(ours[k], exact[k]) <= 1.25 * off(eager[k], exact[k])
+    # No copy of a cache is left.
+    left = {op for op, _ in report.left}
+    assert "aten.index_copy_.default" in left, str(report)
+    # A window's cache is rolled once it is full.
+    assert "sliding_window" in CACHED[name] or not left & {"aten.index_copy.default", "aten.copy_.default"}, str(report)
+
+
+def _way(monkeypatch, plain):
+    """Returns what graphs became that were to be traced without AOTAutograd; `plain`: none is."""
+    found, real = [], _trace.traced
+    monkeypatch.setattr(_trace, "traced", lambda *args: found.append(None if plain else real(*args)) or found[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("T5")])
+def test_models_without_gradients(name, device, monkeypatch):
+    """The graph is AOTAutograd's, with the same bits, without it."""
+    transformers = pytest.importorskip("transformers")
+    model = _small(transformers, name, num_hidden_layers=3).to(device, torch.bfloat16).eval()
+    for x in model.parameters():
+        torch.nn.init.normal_(x, std=0.3)
+    given = {"input_ids": torch.randint(3, 64, (2, 7), device=device)}
+    if name.startswith("ViT"):
+        given = {"pixel_values": torch.randn(2, 3, 16, 16, device=device).bfloat16()}
+    made = []
+    for plain in (False, True):
+        torch._dynamo.reset()
+        with monkeypatch.context() as patch, torch.no_grad():
+            found = _way(patch, plain)
+            run, report = compiled(model, dynamic=False)
+            made.append((run(**given).logits, str(report)))
+            assert len(found) == 1 and (found[0] is None) == plain
+    (ours, kernels), (theirs, wanted) = made
+    assert torch.equal(ours, theirs) and torch.isfinite(ours).all()
+    if name.startswith(("Llama", "Qwen")):
+        # AOTAutograd copies where dropout does nothing.
+        assert re.sub(r"kernel \d+", "", kernels) == re.sub(r"kernel \d+", "", wanted)
+
+
+def _layers(x, w):
+    """Calls that differ in an argument, a stride, a type or a number alone."""
+    y, z = x @ w, x @ w.T
+    a = F.scaled_dot_product_attention(y[None], z[None], x[None])[0]
+    b = torch.stack([y.sum(0), z.sum(0), (y - z).sum(0)])
+    parts = [torch.softmax(t * 2, -1) + s for t, s in zip(a.chunk(2, 0), b.split(1))]
+    c = torch.where(x > 0.0, x, -0.0) / torch.where(x > -0.0, 0.0, 1.0) + x.clamp(min=-1) + x.clamp(max=-1)
+    d = (x.transpose(0, 1).contiguous().transpose(0, 1) + 1).reshape(-1) + (x + 1).reshape(-1)
+    e = torch.arange(8, device=x.device) + torch.arange(8, device=x.device, dtype=torch.float32)
+    f = (x + 1).sin(), (x + 1.0).sin(), x.to(torch.bfloat16) * 2, x.to(torch.float32), (x + 1).sin()
+    return *parts, c, d, e, *f, x.T, x
+
+
+def _drawn(x, w):
+    return F.dropout(x * 2, 0.5) + 1, F.dropout(x * 2, 0.5) + 1, torch.rand_like(x) + 1, torch.rand_like(x) + 1
+
+
+# Functions, and if they are traced without AOTAutograd.
+PLAIN = {
+    "layers": (_layers, True),
+    "drawn": (_drawn, False),
+    "fused": (lambda x, w: pointwise.mul(pointwise.silu(x), w) + 1, True),
+    "in place": (lambda x, w: (x.mul_(2), x @ w + 1)[1], False),
+    "item": (lambda x, w: (x.__setitem__(0, 2.0), x @ w + 1)[1], False),
+    "inside": (lambda x, w: (y := x + 1).relu_().sin_() + y[0].zero_() + y, False),
+    "out": (lambda x, w: torch.add(x, w, out=torch.empty_like(x)) * 2, False),
+    "batch norm": (lambda x, w: F.batch_norm(x, w[0], w[1].abs(), training=True) * 2, False),
+    "constant": (lambda x, w: [x * torch.tensor([1.0, n] * 4, device=x.device) + 1 for n in (2, 3, 2)], True),
+    "autocast": (lambda x, w: _cast(x, w), False),
+}
+
+
+def _cast(x, w):
+    with torch.autocast(x.device.type, torch.bfloat16):
+        return x @ w + 1
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_functions_without_gradients(name, device, monkeypatch):
+    f, is_plain = PLAIN[name]
+    given = draw(device, torch.float32, (8, 8), (8, 8), grad=False)
+    ours, theirs = ([t.clone() for t in given] for _ in range(2))
+    found = _way(monkeypatch, False)
+    run, _ = compiled(f, dynamic=False)
+    with torch.no_grad():
+        torch.manual_seed(2)
+        made = tensors(run(*ours))
+        torch.manual_seed(2)
+        wanted = tensors(f(*theirs))
+    assert (found[0] is not None) == is_plain
+    torch.testing.assert_close((*made, *ours), (*wanted, *theirs), equal_nan=True)
+    assert [t.stride() for t in made] == [t.stride() for t in wanted]
+    # What shares memory in eager shares it here, and nothing else does.
+    shared = []
+    for results, operands in ((made, ours), (wanted, theirs)):
+        places = [x.untyped_storage().data_ptr() for x in (*results, *operands)]
+        shared.append([[a == b for a in places] for b in places])
+    assert shared[0] == shared[1]
 
 
 _BARE = """

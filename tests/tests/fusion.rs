@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::fusion::{Expr, Fused, Graph, Lazy, Reduction, Value, eval_all};
 use pointwise::kernel::OpDef;
-use pointwise::{DType, Device, Strategy, Tensor, TensorView, info, ops};
+use pointwise::{DType, Device, Strategy, Tensor, TensorView, TensorViewMut, info, ops};
 use pointwise_core::Element;
 use pointwise_testkit::{Op, Random, judge, with_element};
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
-    let edges: [(&str, Edge); 9] = [
+    let edges: [(&str, Edge); 10] = [
         ("bounds", bounds),
         ("gradients", gradients),
         ("layouts", layouts),
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         ("conversions", conversions),
         ("several", several),
         ("in_place", in_place),
+        ("side_by_side", side_by_side),
         ("empty", empty),
         ("numbers", numbers),
     ];
@@ -442,6 +443,42 @@ fn in_place(device: &Device) -> Outcome {
     let results = fused.run(&[own.view()])?;
     same("a copy of the operand", &results[1], &wanted)?;
     same("beside its double", &results[0], &ops::add(&wanted, &wanted)?)
+}
+
+/// Results may be parts of one buffer: a row of one beside a row of the other.
+fn side_by_side(device: &Device) -> Outcome {
+    for (rows, len) in [(8, 64), (5, 24), (3, 7)] {
+        let (x, y) = (tensor(device, DType::F32, &[rows, len], 61)?, tensor(device, DType::F32, &[rows, len], 62)?);
+        let whole = Tensor::zeros(device, DType::F32, [rows, 2 * len])?;
+        let mut graph = Graph::new();
+        let (a, b) = (graph.operand(DType::F32, false)?, graph.operand(DType::F32, false)?);
+        let (sum, product) = (add(&mut graph, "add", &[a, b])?, add(&mut graph, "mul", &[a, b])?);
+        let fused = graph.fuse(&[sum, product])?;
+        let part = |start: usize| {
+            let at = whole.device_ptr() + (start * size_of::<f32>()) as u64;
+            let strides = [2 * len as i64, 1];
+            // SAFETY: an address within `whole`, which nothing else reads or writes meanwhile.
+            unsafe {
+                match device.is_cpu() {
+                    true => TensorViewMut::from_raw_parts(
+                        device,
+                        std::ptr::with_exposed_provenance_mut::<u8>(at as usize),
+                        DType::F32,
+                        [rows, len],
+                        &strides,
+                    ),
+                    false => TensorViewMut::from_raw_parts(device, at, DType::F32, [rows, len], &strides),
+                }
+            }
+        };
+        fused.run_into(&[x.view(), y.view()], &mut [part(0)?, part(len)?])?;
+        same("the first part", &whole.narrow(1, 0, len)?.to_tensor()?, &ops::add(&x, &y)?)?;
+        same("the second part", &whole.narrow(1, len, len)?.to_tensor()?, &ops::mul(&x, &y)?)?;
+        if fused.run_into(&[x.view(), y.view()], &mut [part(0)?, part(len / 2)?]).is_ok() {
+            return Err("results that share elements: no error".into());
+        }
+    }
+    Ok(())
 }
 
 /// Tensors without elements; rows without elements have the sum 0.

@@ -19,10 +19,20 @@ use crate::tensor::{Raw, Tensor};
 struct Program {
     fused: Fused,
     operands: Vec<DType>,
-    /// For each result: its element type, and true if each row has it once.
-    results: Vec<(DType, bool)>,
+    results: Vec<Made>,
     /// The dimensions of the results in the order of memory; by itself, row-major.
     order: Option<Vec<usize>>,
+}
+
+/// A result.
+struct Made {
+    dtype: DType,
+    /// True if each row has it once.
+    is_row: bool,
+    /// How many of the kernel's results it is made of, side by side along a dimension.
+    parts: usize,
+    /// That dimension, counted from the last.
+    dim: usize,
 }
 
 /// The programs of the process.
@@ -158,12 +168,24 @@ impl Program {
         }
         let (mut wanted, mut results) = (Vec::new(), Vec::new());
         for result in list(json, "results")? {
-            let at = index(&result["v"])?;
-            wanted.push(*values.get(at).ok_or_else(|| format!("there is no value {at}"))?);
-            results.push(rows[at]);
+            let (parts, dim) = match result.get("parts") {
+                None => (std::slice::from_ref(&result["v"]), 0),
+                Some(_) => (list(result, "parts")?, index(&result["dim"])?),
+            };
+            let mut is_row = false;
+            for part in parts {
+                let at = index(part)?;
+                wanted.push(*values.get(at).ok_or_else(|| format!("there is no value {at}"))?);
+                is_row |= rows[at];
+            }
+            if parts.is_empty() || is_row && parts.len() > 1 {
+                return Err(format!("{result} is no result"));
+            }
+            results.push((wanted.len() - 1, is_row, parts.len(), dim));
         }
         let fused = graph.fuse(&wanted).map_err(say)?;
-        let results = results.into_iter().enumerate().map(|(k, is_row)| (fused.result_type(k), is_row)).collect();
+        let made = |(k, is_row, parts, dim)| Made { dtype: fused.result_type(k), is_row, parts, dim };
+        let results = results.into_iter().map(made).collect();
         let order = match json.get("order") {
             None => None,
             Some(_) => Some(list(json, "order")?.iter().map(index).collect::<Result<Vec<_>, _>>()?),
@@ -193,21 +215,34 @@ impl Program {
             views.push(unsafe { view(&stage.device, raw.data, raw.element, &sizes, &strides) }?);
         }
         let (mut made, mut targets) = (Vec::new(), Vec::new());
-        for (dtype, is_row) in &self.results {
-            let mut own = sizes.clone();
-            if let (true, Some(last)) = (*is_row, own.last_mut()) {
+        for wanted in &self.results {
+            let mut part = sizes.clone();
+            if let (true, Some(last)) = (wanted.is_row, part.last_mut()) {
                 *last = 1;
             }
-            let inner: Vec<i64> = order.iter().map(|dim| own[*dim]).collect();
-            let steps = layout::contiguous(&inner);
+            let mut own = part.clone();
+            let along = match wanted.parts {
+                1 => None,
+                _ => Some(own.len().checked_sub(1 + wanted.dim).ok_or("parts of a result along no dimension")?),
+            };
+            if let Some(dim) = along {
+                own[dim] *= wanted.parts as i64;
+            }
+            let dense: Vec<i64> = order.iter().map(|dim| own[*dim]).collect();
+            let steps = layout::contiguous(&dense);
             let mut strides = vec![0; own.len()];
             for (dim, step) in order.iter().zip(&steps) {
                 strides[*dim] = *step;
             }
-            let element = Element::Of(*dtype);
+            let element = Element::Of(wanted.dtype);
             let result = Tensor::empty(api, &own, &strides, element, first.place)?;
-            // SAFETY: new memory, which lives as long as the result.
-            targets.push(unsafe { view_mut(&stage.device, result.data(api)?, element, &inner, &steps) }?);
+            let inner: Vec<i64> = order.iter().map(|dim| part[*dim]).collect();
+            for k in 0..wanted.parts {
+                let start = along.map_or(0, |dim| k as i64 * part[dim] * strides[dim]) as usize;
+                let data = result.data(api)?.wrapping_add(start * wanted.dtype.size());
+                // SAFETY: new memory, which lives as long as the result; parts of it share no element.
+                targets.push(unsafe { view_mut(&stage.device, data, element, &inner, &steps) }?);
+            }
             made.push(result);
         }
         self.fused.clone().on_stream(stage.stream.as_ref()).run_into(&views, &mut targets).map_err(say)?;

@@ -234,7 +234,7 @@ impl Fused {
     ///
     /// # Errors
     /// Fails as [`Fused::run`], and for results of another number, shape, element type or device, and for memory that two results
-    /// share, or a result and an operand that is not the same view.
+    /// share, or a result and an operand that is not the same view. Results may take turns in one buffer, row by row.
     pub fn run_into(&self, operands: &[TensorView<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
         let shape = self.check_operands(operands)?;
         self.run_checked(operands, results, &shape)

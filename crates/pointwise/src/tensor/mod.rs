@@ -16,6 +16,7 @@ use pointwise_core::{DType, Scalar};
 
 pub use crate::shape::{IntoShape, MAX_RANK, Strides};
 pub use layout::Layout;
+pub(crate) use overlap::interleave;
 pub use overlap::{Overlap, overlap};
 pub use raw::RawPointer;
 pub use view::{TensorView, TensorViewMut};

@@ -1,0 +1,344 @@
+"""Changes to a graph of inference: repeated ops run once, heads of keys are not repeated, mutations happen in place.
+
+AOTAutograd makes a graph functional. `cache.index_copy_(..)` becomes a copy of the whole cache, and a copy of that into the
+cache. Here both go where nothing reads the old values any more.
+"""
+
+import operator
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
+
+from ._fused_ops import same_shape
+
+aten = torch.ops.aten
+
+
+def _is_op(node):
+    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+
+
+def _memory(node):
+    """Returns the memory of a node's tensors: views of one tensor have the same. None if it is not known."""
+    tensors = [x for x in tree_leaves(node.meta.get("val")) if isinstance(x, torch.Tensor)]
+    if any(x.layout != torch.strided for x in tensors):
+        return None
+    return {x.untyped_storage()._cdata for x in tensors}
+
+
+def _key(x):
+    """Returns an argument as a key of a dict; raises TypeError for one that has none."""
+    if isinstance(x, (list, tuple)):
+        return list, tuple(map(_key, x))
+    if isinstance(x, slice):
+        return slice, _key((x.start, x.stop, x.step))
+    if isinstance(x, dict):
+        return dict, tuple((name, _key(value)) for name, value in sorted(x.items()))
+    if isinstance(x, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        raise TypeError("a number is known at run time only")
+    # 0.0 equals -0.0, and 1 equals 1.0 and True.
+    return type(x), repr(x) if isinstance(x, float) else x
+
+
+def _results(graph):
+    """Returns the nodes in whose memory a graph's results may lie."""
+    *_, output = graph.nodes
+    found, stack = set(), list(output.all_input_nodes)
+    while stack:
+        node = stack.pop()
+        is_new = _is_op(node) and node.target != aten._unsafe_view.default
+        is_new = is_new and all(result.alias_info is None for result in node.target._schema.returns)
+        if node not in found:
+            found.add(node)
+            stack += () if is_new else node.all_input_nodes
+    return found
+
+
+def once(graph):
+    """Lets ops of the same arguments run once. Results of the graph stay apart."""
+    results, known = _results(graph), {}
+    for node in list(graph.nodes):
+        if isinstance(node.target, torch._ops.HigherOrderOperator) or _is_op(node) and node.target._schema.is_mutable:
+            # It may write to what others read.
+            known.clear()
+            continue
+        if not _is_op(node) or node.target.namespace not in ("aten", "prims"):
+            continue
+        is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
+        if node in results or is_drawn:
+            continue
+        try:
+            other = known.setdefault((node.target, _key(node.args), _key(node.kwargs)), node)
+        except TypeError:
+            continue
+        if other is not node:
+            node.replace_all_uses_with(other)
+            graph.erase_node(node)
+
+
+# Kinds of attention, and the name of the mask that each takes.
+_MASKS = {
+    aten._scaled_dot_product_efficient_attention.default: "attn_bias",
+    aten._scaled_dot_product_cudnn_attention.default: "attn_bias",
+    aten._scaled_dot_product_flash_attention.default: None,
+    aten._scaled_dot_product_flash_attention_for_cpu.default: "attn_mask",
+}
+_PLAIN = {"dropout_p": 0.0, "is_causal": False, "return_debug_mask": False}
+
+
+def _named(node):
+    """Returns the arguments of an op by name, defaults included."""
+    given = {}
+    for k, argument in enumerate(node.target._schema.arguments):
+        default = argument.default_value if argument.has_default_value() else None
+        given[argument.name] = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name, default)
+    return given
+
+
+def _sizes(node, rank):
+    """Returns the sizes of a tensor of a rank, or None if they are not known."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    known = isinstance(value, torch.Tensor) and value.dim() == rank and all(isinstance(n, int) for n in value.shape)
+    return list(value.shape) if known else None
+
+
+def _unrepeated(node):
+    """Returns the tensor of which `node` has each head several times, one behind the other, or None."""
+    sizes = _sizes(node, 4)
+    while node.target in (aten._unsafe_view.default, aten.view.default, aten.clone.default):
+        node = node.args[0]
+    apart = _sizes(node, 5)
+    if sizes is None or apart is None or node.target != aten.expand.default:
+        return None
+    inner = node.args[0]
+    if inner.target != aten.unsqueeze.default or inner.args[1] not in (2, -3):
+        return None
+    heads = inner.args[0]
+    few, group = _sizes(heads, 4), apart[2]
+    if few is None or apart != [*few[:2], group, *few[2:]] or sizes != [few[0], few[1] * group, *few[2:]]:
+        return None
+    # The kernels of attention read vectors.
+    *steps, last = heads.meta["val"].stride()
+    is_aligned = last == 1 and not any(step % 8 for step in (*steps, heads.meta["val"].storage_offset()))
+    return heads if is_aligned else None
+
+
+def grouped(graph):
+    """Lets attention of one query read each head of keys once, where heads of queries share them.
+
+    The queries that share a head become queries of one head. Each still sees all keys, and no other query, so the results
+    are the same. Without this, the keys are repeated in memory.
+    """
+    for node in list(graph.nodes):
+        if node.target in _MASKS:
+            _group(graph, node)
+
+
+def _group(graph, node):
+    given, mask_name = _named(node), _MASKS[node.target]
+    key, value = _unrepeated(given["key"]), _unrepeated(given["value"])
+    query = _sizes(given["query"], 4)
+    if None in (key, value, query) or any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
+        return
+    (batch, heads, length, _), (_, count, keys, _) = query, _sizes(key, 4)
+    *same, width = _sizes(value, 4)
+    if length != 1 or heads % count or same != [batch, count, keys]:
+        return
+    for user in list(node.users):
+        if user.target is operator.getitem and not user.users:
+            graph.erase_node(user)
+    # The results in the order of memory that their readers expect.
+    if not all(x.target is operator.getitem and x.args[1] == 0 for x in node.users):
+        return
+    if not all(x.meta["val"].transpose(1, 2).is_contiguous() for x in node.users):
+        return
+    mask = given.get(mask_name)
+    while isinstance(mask, Node) and mask.target == aten.expand.default:
+        mask = mask.args[0]
+    few = _sizes(mask, 4)
+    if mask is not None and (few is None or few[1:] != [1, 1, keys] or few[0] not in (1, batch)):
+        return
+    group = heads // count
+    with graph.inserting_before(node):
+        try:
+            given |= {"query": _call(graph, aten.view.default, given["query"], [batch, count, group, query[3]])}
+        except (RuntimeError, ValueError):
+            # There is no such view.
+            return
+        given |= {"key": key, "value": value}
+        if mask is not None:
+            given[mask_name] = _call(graph, aten.expand.default, mask, [batch, count, group, keys])
+        schema = node.target._schema.arguments
+        args = [given[argument.name] for argument in schema if not argument.kwarg_only]
+        named = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
+        y = _call(graph, operator.getitem, _call(graph, node.target, *args, **named), 0)
+        if not y.meta["val"].is_contiguous():
+            y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
+        y = _call(graph, aten.view.default, y, [batch, heads, 1, width])
+    for user in list(node.users):
+        user.replace_all_uses_with(y)
+        graph.erase_node(user)
+    unused = [node]
+    while unused:
+        node = unused.pop()
+        if not node.users and node.op == "call_function":
+            unused += node.all_input_nodes
+            graph.erase_node(node)
+
+
+def _call(graph, target, *args, **named):
+    """Adds a call to a graph, with what it makes."""
+    fakes = map_arg((args, named), lambda x: x.meta["val"])
+    with next(x.fake_mode for x in tree_leaves(fakes) if isinstance(x, FakeTensor)):
+        value = target(*fakes[0], **fakes[1])
+    made = graph.call_function(target, args, named)
+    made.meta["val"] = value
+    return made
+
+
+def in_place(graph):
+    """Lets mutations of inputs happen in place, where nothing reads the old values behind them."""
+    ends = [node for node in graph.nodes if node.target == aten.copy_.default and node.args[0].op == "placeholder"]
+    if ends:
+        _Writes(graph).run(ends)
+
+
+# Ops that replace a part of a tensor, with the views of that part.
+_PARTS = {
+    aten.slice_scatter.default: aten.slice.Tensor,
+    aten.select_scatter.default: aten.select.int,
+    aten.diagonal_scatter.default: aten.diagonal.default,
+}
+
+
+def _writing(node):
+    """Returns the op that does in place what a node does, or None."""
+    if not _is_op(node) or node.target.namespace != "aten":
+        return None
+    packet = getattr(aten, node.target._schema.name.removeprefix("aten::") + "_", None)
+    op = getattr(packet, node.target._overloadname, None)
+    if op is None:
+        return None
+    ours, theirs = ([(a.name, str(a.type)) for a in it._schema.arguments] for it in (op, node.target))
+    writes = [a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments]
+    return op if ours == theirs and writes == [True] + [False] * (len(writes) - 1) else None
+
+
+class _Writes:
+    """The mutations of a graph."""
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.place = {node: k for k, node in enumerate(graph.nodes)}
+        # By a memory, the nodes that read it. Views alone do not read.
+        self.readers, self.is_known = {}, True
+        for node in graph.nodes:
+            is_view = _is_op(node) and (node.target.is_view or node.target == aten._unsafe_view.default)
+            for x in () if is_view else node.all_input_nodes:
+                memory = _memory(x)
+                self.is_known &= memory is not None
+                for it in memory or ():
+                    self.readers.setdefault(it, []).append(node)
+
+    def run(self, ends):
+        if not self.is_known:
+            return
+        *_, output = self.graph.nodes
+        results = set().union(*map(_memory, output.all_input_nodes))
+        for end in ends:
+            base, value = end.args[:2]
+            is_plain = len(end.args) == 2 and not end.kwargs and not end.users and isinstance(value, Node)
+            if not is_plain or sum(other.args[0] is base for other in ends) != 1:
+                continue
+            # A result stays apart from the input that has the same values.
+            if (_memory(value) | _memory(base)) & results:
+                continue
+            steps = self._steps(value, base, end)
+            if steps is not None:
+                self._apply(steps, end)
+
+    def _is_free(self, node, first, *but):
+        """Returns True if `node` may write to `first`, its first argument: it reads it there alone, and nothing reads it later."""
+        memory = _memory(first)
+        others = [x for x in tree_leaves((node.args[1:], node.kwargs)) if isinstance(x, Node)]
+        if len(memory) != 1 or any(_memory(x) & memory for x in others):
+            return False
+        (memory,) = memory
+        later = [x for x in self.readers[memory] if self.place[x] >= self.place[node]]
+        return all(x in (node, *but) for x in later)
+
+    def _steps(self, node, base, end):
+        """Returns how a value comes to be in the memory of `base`, or None.
+
+        A step is a node, the op that writes in its place, the view of its first argument that this writes to, if any, and the
+        tensor that stands for the node then.
+        """
+        first = node.args[0] if _is_op(node) and node.args else None
+        if not isinstance(first, Node) or not _are_alike(node, base):
+            return None
+        if node.target.is_view:
+            # A view is changed and looked at from the other side.
+            view = first
+            while isinstance(view, Node) and (_writing(view) is not None or view.target in _PARTS):
+                view = view.args[0]
+            is_back = view is not first and isinstance(view, Node) and _is_back(node, view, base)
+            before = self._steps(first, view, end) if is_back else None
+            return None if before is None else [*before, (node, None, None, base)]
+        before = [] if first is base else self._steps(first, base, end)
+        if before is None:
+            return None
+        view = _PARTS.get(node.target)
+        if view is None:
+            op = _writing(node)
+            return [*before, (node, op, None, base)] if op is not None and self._is_free(node, first, end) else None
+        source = node.args[1]
+        # A part that is read, changed and put back is changed where it is.
+        part = source.args[0] if isinstance(source, Node) and _is_op(source) and source.args else None
+        if isinstance(part, Node) and part.target == view and part.args[0] is first and list(source.users) == [node]:
+            op, (_, *where), (_, _, *there) = _writing(source), _named(part).values(), _named(node).values()
+            if where == there and op is not None and _are_alike(source, part) and self._is_free(source, part, node, end):
+                return [*before, (source, op, None, part), (node, None, None, base)]
+        if isinstance(source, Node) and self._is_free(node, first, end):
+            return [*before, (node, aten.copy_.default, view, base)]
+        return None
+
+    def _apply(self, steps, end):
+        self.graph.erase_node(end)
+        for node, op, view, _ in steps:
+            if op is None:
+                continue
+            with self.graph.inserting_before(node):
+                if view is None:
+                    self.graph.call_function(op, node.args, node.kwargs)
+                else:
+                    part = self.graph.call_function(view, (node.args[0], *node.args[2:]), node.kwargs)
+                    self.graph.call_function(op, (part, node.args[1]))
+        for node, _, _, base in reversed(steps):
+            node.replace_all_uses_with(base)
+            self.graph.erase_node(node)
+
+
+def _is_back(node, view, base):
+    """Returns True if a view of a view of `base` is `base`."""
+    if not _is_op(view) or not view.target.is_view or view.args[0] is not base or not isinstance(view.meta["val"], FakeTensor):
+        return False
+    sizes = [n for x in (view, base) for n in (*x.meta["val"].shape, *x.meta["val"].stride())]
+    if not all(isinstance(n, int) for n in (*sizes, *tree_leaves((node.args[1:], node.kwargs)))):
+        return False
+    value, whole = view.meta["val"], base.meta["val"]
+    try:
+        with value.fake_mode:
+            back = node.target(value, *node.args[1:], **node.kwargs)
+    except RuntimeError:
+        return False
+    ours, theirs = ((x.shape, x.stride(), x.storage_offset(), x.dtype) for x in (back, whole))
+    return ours == theirs and _memory(view) == _memory(base)
+
+
+def _are_alike(a, b):
+    """Returns True if tensors have one element type, shape and device."""
+    a, b = a.meta["val"], b.meta["val"]
+    return (a.dtype, a.device) == (b.dtype, b.device) and same_shape(a.shape, b.shape)
