@@ -109,8 +109,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    // Two blocks of the most threads fit a multiprocessor: while one waits for its row, the other reads.
-    if const { T <= 4 } { thread::at_most_registers::<64>() } else { few_registers::<T>() }
+    if const { is_small::<O>() } { thread::at_most_registers::<64>() } else { few_registers::<T>() }
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     let is_single = tensors.mode & SINGLES != 0;
@@ -143,6 +142,18 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
             part.write::<E, L, V>(&held, &row, index, is_single);
         }
         index += shape.threads * V as u32;
+    }
+}
+
+/// True if the code of a streamed row fits 64 registers. Two blocks of the most threads then fit a multiprocessor: while one
+/// waits for its row, the other reads.
+const fn is_small<O: RowData>() -> bool {
+    let info = &O::INFO;
+    let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
+    match info.operands.len() + info.results.len() - of_row as usize {
+        ..=2 => true,
+        3 => O::ROUNDS.len() == 1,
+        _ => false,
     }
 }
 
