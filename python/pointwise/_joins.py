@@ -130,11 +130,12 @@ class _Split:
             if node in self.sources:
                 zeros[node] = {k for k, x in enumerate(_parts_of(node, self.count)) if x is None}
                 continue
-            given = [zeros.get(x, set()) for x in node.all_input_nodes]
+            # A tensor that is added to itself counts twice.
+            given = [zeros.get(x, set()) for x in node.args if isinstance(x, Node)]
             zeros[node] = set.intersection(*given) if len(given) == 2 else set()
             is_sum = node.target == aten.add.Tensor and len(node.args) == 2 and not node.kwargs
             is_plain = is_sum and all(isinstance(x, Node) and self._is_alike(x, node) for x in node.args)
-            if any(given) and not is_plain or zeros[node] and any(user not in self.inner for user in node.users):
+            if any(map(zeros.get, node.all_input_nodes)) and not is_plain or zeros[node] and any(user not in self.inner for user in node.users):
                 return False
         return True
 
