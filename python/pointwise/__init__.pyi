@@ -577,6 +577,17 @@ def masked_softmax(x: Tensor, mask: Tensor, *, scale: Number = 1, out: Tensor | 
     """[`softmax()`] of the elements where `mask` is false; 0 elsewhere. A row without such elements gives NaN. Source:
 `torch._masked_softmax`."""
 
+def biased_softmax(x: Tensor, bias: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """[`softmax()`] of `scale x + bias`: `bias` is a mask of zeros and minus infinities, or a position bias, and broadcasts. A row of
+minus infinities alone gives NaN. Source: the attention of `torch.nn.functional.scaled_dot_product_attention` with
+`attn_mask`."""
+
+def cross_entropy(x: Tensor, labels: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
+    """The cross entropy of each row of logits and its label, a class from 0 on: `logsumexp(x) - x[label]`. With a smoothing `s` the
+target is `1 - s` of the label and `s` of all classes alike. The loss and the gradient are 0 where the label is
+`ignore_index`; a label that names no class gives NaN. A row has up to 2^24 classes. Source:
+`torch.nn.functional.cross_entropy` with `reduction="none"`."""
+
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """[`rms_norm()`] of `x + residual`, which is rounded to the element type first, and that sum. Source: the layers of
 `transformers`."""
@@ -619,6 +630,12 @@ def rms_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, *, eps: Number = 
 
 def masked_softmax_backward(grad: Tensor, x: Tensor, mask: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
     """The gradients of `masked_softmax`."""
+
+def biased_softmax_backward(grad: Tensor, x: Tensor, bias: Tensor, *, scale: Number = 1, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    """The gradients of `biased_softmax`."""
+
+def cross_entropy_backward(grad: Tensor, x: Tensor, labels: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
+    """The gradients of `cross_entropy`."""
 
 def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `add_rms_norm`."""

@@ -168,6 +168,7 @@ class Gradient:
     def _shape_of_rows(self, ctx, args):
         """The shape that the operands broadcast to."""
         shapes = ctx.shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
+        shapes = [(*shape, 1) if o.is_row else shape for o, shape in zip(self.op.operands, shapes)]
         return torch.broadcast_shapes(*shapes)
 
     def _whole_rows(self, args, shape):

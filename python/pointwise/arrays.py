@@ -24,13 +24,13 @@ def _call(name, operands, params=(), out=None, **options):
     if out is not None:
         outs = list(out) if isinstance(out, tuple) else [out]
         if numpy is not None and any(isinstance(x, numpy.ndarray | numpy.generic) for x in operands):
-            operands = _prepared(numpy, operands)
+            operands = _prepared(numpy, name, operands)
         _native.call(name, list(operands), list(params), outs=outs, **options)
         return out
     if numpy is None or not any(isinstance(x, numpy.ndarray | numpy.generic) for x in operands):
         results = _native.call(name, list(operands), list(params), **options)
     else:
-        results = _native.call(name, _prepared(numpy, operands), list(params), given=True, **options)
+        results = _native.call(name, _prepared(numpy, name, operands), list(params), given=True, **options)
         results = _taken(numpy, results)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -42,17 +42,15 @@ def _taken(numpy, results):
     return [result if result.flags.writeable else result.copy() for result in results]
 
 
-def _prepared(numpy, operands):
-    """NumPy's numbers as Python's, and arrays that meet float64 as float64."""
+def _prepared(numpy, name, operands):
+    """NumPy's numbers as Python's, and arrays that meet float64 as float64, but for those of operands with a type of their own."""
     operands = [x.item() if isinstance(x, numpy.generic) else x for x in operands]
     if not any(isinstance(x, numpy.ndarray) for x in operands):
         operands = [numpy.asarray(x) for x in operands]
-    arrays = [x for x in operands if isinstance(x, numpy.ndarray) and x.dtype != bool]
-    if any(x.dtype == numpy.float64 for x in arrays):
-        operands = [
-            x.astype(numpy.float64) if any(x is array for array in arrays) and x.dtype != numpy.float64 else x
-            for x in operands
-        ]
+    fixed = [operand.dtype for operand in _OPS[name].operands] if name in _OPS else [None] * len(operands)
+    meets = [isinstance(x, numpy.ndarray) and x.dtype != bool and own is None for x, own in zip(operands, fixed)]
+    if any(x.dtype == numpy.float64 for x, is_met in zip(operands, meets) if is_met):
+        operands = [x.astype(numpy.float64, copy=False) if is_met else x for x, is_met in zip(operands, meets)]
     return operands
 
 

@@ -299,7 +299,7 @@ def llama(mesh, device):
     plan |= {f"model.layers.*.{name}_proj": RowwiseParallel() for name in ("self_attn.o", "mlp.down")}
     parallelize_module(sharded, mesh, plan)
     with pointwise.patch(sharded) as patched:
-        assert len(patched.replaced) == 2 * config.num_hidden_layers, patched
+        assert len(patched.replaced) == 5 * config.num_hidden_layers + 1, patched
         with CommDebugMode() as comm:
             got = sharded(ids, use_cache=False).logits
         assert comm.get_total_counts() == 2 * config.num_hidden_layers, dict(comm.get_comm_counts())

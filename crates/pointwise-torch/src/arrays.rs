@@ -557,7 +557,7 @@ fn convert(op: &OpSpec, operands: &mut [Given], element: Element, device: &Devic
             return Err(PyTypeError::new_err("float64 goes with float64 alone: convert the arrays to one type"));
         };
         if let Some(fixed) = spec.dtype {
-            let fixed = crate::describe::torch_name(fixed);
+            let fixed = if fixed == DType::Bool { "bools" } else { crate::describe::torch_name(fixed) };
             return Err(runtime(format!("{}: {} must be of {fixed}", op.name, spec.name)));
         }
         if !op.promotes && !op.int_to_float {
