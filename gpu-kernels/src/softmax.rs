@@ -28,13 +28,13 @@ pub fn log_softmax<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] scale: T)
     d - row.sum(d.exp_negative()).ln()
 }
 
-/// `ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or 0 if that is infinite. Source:
+/// `ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or `m` if that is infinite. Source:
 /// `torch.logsumexp` with `dim=-1`.
 #[op(f32, f16, bf16, ulp = 8, grad_ulp = 16)]
 pub fn logsumexp<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
     let largest = row.max(x).detach();
-    let m = if largest.is_infinite() { T::ZERO } else { largest };
-    PerRow(row.sum((x - m).exp_negative()).ln() + m)
+    let total = row.sum((x - largest).exp_negative());
+    PerRow(if largest.is_infinite() { largest } else { total.ln() + largest })
 }
 
 /// [`softmax()`] of `scale x + bias`: `bias` is a mask of zeros and minus infinities, or a position bias, and broadcasts. A row of

@@ -566,7 +566,7 @@ def log_softmax(input: Tensor, *, scale: Number = 1, out: Tensor | None = None) 
     """`scale x - m - ln(sum(e^(scale x - m)))`, `m` the largest `scale x`. Source: `torch.log_softmax` with `dim=-1`."""
 
 def logsumexp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or 0 if that is infinite. Source:
+    """`ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or `m` if that is infinite. Source:
 `torch.logsumexp` with `dim=-1`."""
 
 def rms_norm(x: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: Tensor | None = None) -> Tensor:

@@ -258,12 +258,12 @@ def test_parts_of_results(name, dtype, device):
     f, kernels, left = JOINED[name]
     x, cos, sin = draw(device, dtype, (2, 6, 64), (6, 16), (6, 16))
     cos, sin = cos.detach(), sin.detach()
-    report = as_near(f, (x, cos, sin))
+    report = as_near(f, (x, cos, sin), slack=1.1)
     assert kernels in (None, len(report.kernels)), str(report)
     assert left is None or {op for op, _ in report.left} - {"aten.sum.dim_IntList"} == left, str(report)
     torch._dynamo.reset()
     with torch.no_grad():
-        as_near(f, (x.detach(), cos, sin), dynamic=True)
+        as_near(f, (x.detach(), cos, sin), slack=1.1, dynamic=True)
 
 
 def test_integers_and_bools(device):
@@ -779,7 +779,8 @@ def test_functions_without_gradients(name, device, monkeypatch):
         made = tensors(run(*ours))
         torch.manual_seed(2)
         wanted = tensors(f(*theirs))
-    assert (found[0] is not None) == is_plain
+    # On CUDA the ops that draw have no form that writes.
+    assert (found[0] is not None) == is_plain or name == "drawn" and device == "cuda"
     torch.testing.assert_close((*made, *ours), (*wanted, *theirs), equal_nan=True)
     assert [t.stride() for t in made] == [t.stride() for t in wanted]
     # What shares memory in eager shares it here, and nothing else does.

@@ -119,7 +119,7 @@ def test_as_near_to_float64(name, dtype, device):
         # torch's gradients of what is looked up are sums in any order on CUDA.
         assert device == "cuda" or all(map(torch.equal, undone, original))
     logits, gradients = torch.stack(ratios).mean(0).exp().tolist()
-    assert logits <= 1.15 and gradients <= 1.15
+    assert logits <= 1.2 and gradients <= 1.2
 
 
 @pytest.mark.parametrize("name", MODELS)
