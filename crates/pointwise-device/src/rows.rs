@@ -109,7 +109,11 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    if const { is_small::<O>() } { thread::at_most_registers::<64>() } else { few_registers::<T>() }
+    if const { is_small::<O>() } {
+        thread::at_most_registers::<64>()
+    } else {
+        few_registers::<T>()
+    }
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     let is_single = tensors.mode & SINGLES != 0;
