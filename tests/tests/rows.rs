@@ -31,7 +31,8 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 9] = [
+    let edges: [(&str, Edge); 10] = [
+        ("many_ways", many_ways),
         ("labels", labels),
         ("large_mean", large_mean),
         ("strange_rows", strange_rows),
@@ -115,6 +116,14 @@ fn element(dtype: DType, bytes: &[u8]) -> Vec<u8> {
         DType::BF16 => pointwise::bf16::from_f32(x).to_le_bytes().to_vec(),
         _ => x.to_le_bytes().to_vec(),
     }
+}
+
+/// An operand that is broadcast along every other dimension: its rows lie in more ways than a kernel takes.
+fn many_ways(device: &Device) -> Outcome {
+    let x = Tensor::full(device, 1.0_f32, [2, 2, 2, 2, 2, 2, 2, 8])?;
+    let bias = Tensor::zeros(device, DType::F32, [2, 1, 2, 1, 2, 1, 2, 1])?;
+    let y = ops::biased_softmax(&x, &bias, None)?.to_vec::<f32>()?;
+    if y.iter().all(|y| *y == 0.125) { Ok(()) } else { Err(format!("on {device}: {y:?}").into()) }
 }
 
 /// Labels that are ignored or name no class, smoothing, classes of minus infinity.

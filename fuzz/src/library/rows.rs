@@ -11,9 +11,11 @@ fn shape(case: &mut Case) -> Vec<usize> {
     let most = make::most(case);
     let mut full = make::shape(&mut case.random, most.min(600));
     full.truncate(7);
+    let rows: usize = full.iter().product::<usize>().max(1);
     let len = match case.random.below(8) {
         0 => case.random.below(3),
-        1 => 1 + case.random.below(most),
+        // Places have margins: a few times as many elements.
+        1 => 1 + case.random.below(most / rows + 1),
         2 => case.random.pick(&[32, 64, 256, 264]),
         _ => 1 + case.random.below(70),
     };

@@ -226,9 +226,18 @@ impl Kernel<'_> {
         copies: &'a mut [Option<Tensor>; N],
     ) -> Result<[Option<TensorView<'a>>; N]> {
         let is_many = self.walk_of_rows(ready, &ready.views, targets)?.dims().len() > MAX_ROW_DIMS;
-        let needs = |view: &TensorView<'_>| !is_dense(view) || is_many && !view.is_contiguous();
+        // The operand with all rows: what is broadcast lies in ways of its own, too.
+        let whole = |view: TensorView<'a>| {
+            let mut dims = ready.shape.to_vec();
+            if let (Some(last), Some(own)) = (dims.last_mut(), view.shape().last()) {
+                *last = *own;
+            }
+            view.expand(dims.as_slice())
+        };
         for (copy, view) in copies.iter_mut().zip(&ready.views) {
-            if let Some(view) = view.filter(needs) {
+            let Some(view) = *view else { continue };
+            let view = if is_many { whole(view)? } else { view };
+            if !is_dense(&view) || is_many && !view.is_contiguous() {
                 *copy = Some(promote::convert(&view, view.dtype(), self.stream())?);
             }
         }
