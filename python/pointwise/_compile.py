@@ -363,7 +363,6 @@ class Partition:
         self._build(nodes[:cut])
         self._build(nodes[cut:])
 
-
     def _is_part(self, node, inside):
         """Returns True if nothing but a `cat` reads a node outside."""
         return node in self.joins and [user for user in node.users if user not in inside] == [self.joins[node]]

@@ -293,7 +293,7 @@ impl<'r> Kernel<'r> {
     /// Returns the same call in the type of its results, where no operand decides it.
     fn of_results(&self, dtypes: impl Iterator<Item = DType>) -> Option<Kernel<'r>> {
         let info = &self.def.info;
-        if info.operand_types.len() < info.operands.len() || info.operand_types.contains(&None) {
+        if has_free(info) {
             return None;
         }
         let free = dtypes.enumerate().find(|(k, _)| info.fixed_result(*k).is_none());
@@ -340,7 +340,7 @@ impl<'r> Kernel<'r> {
         let info = &self.def.info;
         let met = match promote::common_type(info, operands, self.params.of(info)?)? {
             Some(dtype) => dtype,
-            None => self.led(operands)?.1,
+            None => self.led(operands)?.2,
         };
         let result = info.result_type(0, met);
         if info.fixed_result(0).is_some() && view.dtype() != result {
@@ -513,13 +513,13 @@ impl<'r> Kernel<'r> {
         }
     }
 
-    /// Returns the element type of a call, and the operand that decides it. Where no operand has the op's type, it is the
-    /// type that was set, or the first of the op's.
-    fn led(&self, operands: &[Operand<'_>]) -> Result<(&'static str, DType)> {
+    /// Returns the operand that decides type and device, by name and as a view, and the element type of the call. Where no
+    /// operand has the op's type, that is the type that was set, or the first of the op's.
+    fn led<'a, 'v>(&self, operands: &'a [Operand<'v>]) -> Result<(&'static str, &'a TensorView<'v>, DType)> {
         let info = &self.def.info;
         let (name, view) = leader(info, operands)?;
-        let is_free = (0..operands.len()).any(|k| info.fixed_operand(k).is_none());
-        Ok((name, if is_free { view.dtype() } else { self.dtype.unwrap_or(info.types[0]) }))
+        let dtype = if has_free(info) { view.dtype() } else { self.dtype.unwrap_or(info.types[0]) };
+        Ok((name, view, dtype))
     }
 
     /// Checks operands: those of the element type have one, bools are bools, all are on one device, and their shapes can
@@ -531,8 +531,8 @@ impl<'r> Kernel<'r> {
     ) -> Result<()> {
         let info = &self.def.info;
         self.check_operands(operands)?;
-        let (leader, dtype) = self.led(operands)?;
-        let device = *self::leader(info, operands)?.1.device();
+        let (leader, first, dtype) = self.led(operands)?;
+        let device = *first.device();
         check::dtype(info, dtype)?;
         (ready.dtype, ready.device) = (dtype, device);
         ready.words = params::words(info, &self.params, dtype)?;
@@ -754,6 +754,11 @@ fn channel<'a>(others: &Shape, view: &TensorView<'a>, what: impl Fn() -> String)
     Ok(view)
 }
 
+/// True if some operand has the op's element type.
+fn has_free(info: &OpInfo) -> bool {
+    info.operand_types.len() < info.operands.len() || info.operand_types.contains(&None)
+}
+
 /// The tensor that decides the device, and its name: the first that has the op's element type, or the first of all where
 /// none has.
 fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'static str, &'a TensorView<'v>)> {
@@ -761,12 +766,9 @@ fn leader<'a, 'v>(info: &OpInfo, operands: &'a [Operand<'v>]) -> Result<(&'stati
         Operand::View(view) => Some((info.operands[k], view)),
         Operand::Number(_) => None,
     };
-    let of_type = || (0..operands.len()).filter(|&k| info.fixed_operand(k).is_none());
-    let found = match of_type().next() {
-        Some(_) => of_type().find_map(view),
-        None => (0..operands.len()).find_map(view),
-    };
-    found.ok_or_else(|| no_tensor(info))
+    let is_free = has_free(info);
+    let mut leading = (0..operands.len()).filter(|&k| !is_free || info.fixed_operand(k).is_none());
+    leading.find_map(view).ok_or_else(|| no_tensor(info))
 }
 
 /// A number as an operand of an op on rows has it: an element.
