@@ -181,6 +181,30 @@ impl<T: Real> Row<'_, T> {
     }
 }
 
+/// The place of an element in its row, for a gradient that is a function: such a function reduces nothing.
+#[derive(Clone, Copy)]
+pub struct Place<'a, T> {
+    row: Row<'a, T>,
+}
+
+impl<T: Real> Place<'_, T> {
+    /// The number of elements of the row.
+    #[inline(always)]
+    pub fn len(self) -> T {
+        self.row.len()
+    }
+    /// The element's place in the row, from 0 on; a whole number, exact up to 2^24.
+    #[inline(always)]
+    pub fn index(self) -> T {
+        self.row.index()
+    }
+    /// A value as it is stored: rounded to the element type.
+    #[inline(always)]
+    pub fn stored(self, value: T) -> T {
+        self.row.stored(value)
+    }
+}
+
 /// A result that a row has once. Its shape is that of the others without the last dimension.
 ///
 /// Write it of what the row answered: of other values it has those of the row's first element, and its derivative by them
@@ -227,6 +251,12 @@ impl<T: Real> Asked<T> {
     #[inline(always)]
     pub fn row(&self) -> Row<'_, T> {
         Row { asked: self }
+    }
+
+    /// Returns the place of the element, for a function that reduces nothing.
+    #[inline(always)]
+    pub fn place(&self) -> Place<'_, T> {
+        Place { row: self.row() }
     }
 
     #[inline(always)]
