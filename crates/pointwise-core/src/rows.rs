@@ -335,6 +335,27 @@ pub const fn all_of_row(info: &OpInfo) -> bool {
     info.row_results as u32 == (1 << info.results.len()) - 1
 }
 
+/// True if the code of a streamed row fits 64 registers. Two blocks of the most threads then fit a multiprocessor: while one
+/// waits for its row, the other reads.
+#[must_use]
+pub const fn is_small<O: RowData>() -> bool {
+    let info = &O::INFO;
+    let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
+    match info.operands.len() + info.results.len() - of_row as usize {
+        ..=2 => true,
+        3 => O::ROUNDS.len() <= 1,
+        _ => false,
+    }
+}
+
+/// Returns the vectors that a thread of a streamed row has under way together. Where the code is not small they would take too
+/// many registers.
+#[must_use]
+pub const fn streamed_vectors<O: RowData>(element: usize) -> usize {
+    let most = 16 / lanes(element);
+    if is_small::<O>() && most > 1 { most } else { 1 }
+}
+
 /// Returns an f32 rounded to a type of floats; as it is for others.
 #[inline(always)]
 #[must_use]
