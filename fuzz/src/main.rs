@@ -10,6 +10,7 @@ mod case;
 mod command;
 mod compare;
 mod config;
+mod fusion;
 mod library;
 mod make;
 mod planted;
@@ -32,6 +33,8 @@ use case::{Case, Outcome};
 enum Target {
     /// Every op of the registries, on views of all kinds
     Library,
+    /// Graphs of random ops as fused kernels
+    Fusion,
     /// Calls of the rotary embedding
     Rope,
     /// RoPE's configurations, as JSON and through the builder
@@ -47,7 +50,8 @@ enum Target {
 
 impl Target {
     /// The targets of a run that names none.
-    const ALL: [Target; 5] = [Target::Library, Target::Rope, Target::Config, Target::Tuner, Target::Command];
+    const ALL: [Target; 6] =
+        [Target::Library, Target::Fusion, Target::Rope, Target::Config, Target::Tuner, Target::Command];
 
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -56,6 +60,7 @@ impl Target {
     fn run(self, case: &mut Case) -> Outcome {
         match self {
             Target::Library => library::run(case),
+            Target::Fusion => fusion::run(case),
             Target::Rope => rope::run(case),
             Target::Config => config::run(case),
             Target::Tuner => tuner::run(case),
@@ -79,7 +84,7 @@ struct Arguments {
     /// Run this case of a target alone
     #[arg(long, requires = "target")]
     case: Option<u64>,
-    /// The device of `library` and `rope`: cpu, cuda, cuda:N or emulated (with the feature `emulator`)
+    /// The device of `library`, `fusion` and `rope`: cpu, cuda, cuda:N or emulated (with the feature `emulator`)
     #[arg(long, default_value = "cpu")]
     device: String,
     /// The address space that a case may use on the CPU, in MiB; 0 for no limit, which a sanitizer needs

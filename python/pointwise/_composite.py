@@ -169,6 +169,41 @@ def make(ops, calls, public):
             return handle_torch_function(masked_fill_, (input, mask, value), input, mask, value)
         return selects.inplace((mask, fill(input, mask, value), input), (), at=2)
 
+    layer_norm = ops["layer_norm"]
+
+    @add
+    def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+        if _dynamo():
+            return public.group_norm(input, num_groups, weight, bias, eps)
+        if has_torch_function((input, weight, bias)):
+            given = (input, num_groups, weight, bias, eps)
+            return handle_torch_function(group_norm, (input, weight, bias), *given)
+        if input.dim() < 2:
+            raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+        samples, channels, *places = input.shape
+        if num_groups < 1 or channels % num_groups:
+            raise RuntimeError(
+                "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                f"{list(input.shape)} and num_groups={num_groups}"
+            )
+        each, places = channels // num_groups, math.prod(places)
+
+        def spread(x, name, default):
+            """An element for each of a row."""
+            if x is None:
+                return input.new_full((1,), default)
+            if x.shape != (channels,):
+                raise RuntimeError(
+                    f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} "
+                    f"of shape {list(x.shape)} and input of shape {list(input.shape)}"
+                )
+            return x.view(num_groups, each, 1).expand(num_groups, each, places).reshape(num_groups, each * places)
+
+        # A group is a row.
+        rows = input.reshape(samples, num_groups, each * places)
+        weight, bias = spread(weight, "weight", 1.0), spread(bias, "bias", 0.0)
+        return layer_norm(rows, weight, bias, eps=eps).reshape(input.shape)
+
     drop, drop_ = ops["dropout"], ops["dropout_"]
 
     def probability(p):

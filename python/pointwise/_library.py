@@ -85,6 +85,8 @@ def build(namespace, description, implement, family=False):
     if family:
         for name in ("masked_fill", "alibi", "sinusoidal"):
             names[name] = _define(library, name, _signatures.parse(_signatures.FAMILY[name]), 1)
+        group_norm = _signatures.parse(_signatures.FAMILY["group_norm"])
+        names["group_norm"] = _define(library, "group_norm", group_norm, 1, has_out=False)
         names["masked_fill_"] = _define_inplace(
             library, "masked_fill", _signatures.parse(_signatures.FAMILY["masked_fill"])
         )

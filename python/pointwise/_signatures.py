@@ -20,13 +20,14 @@ FAMILY = {
     "masked_fill": "Tensor input, Tensor mask, Tensor|Scalar value",
     "lerp": "Tensor input, Tensor end, Tensor|Scalar weight",
     "prelu": "Tensor input, Tensor weight",
+    "group_norm": "Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05",
     "dropout": "Tensor input, float p=0.5, bool training=True",
     "alibi": "int num_heads, int seq_len, *, bool causal=False, ScalarType? dtype=None, Device? device=None",
     "sinusoidal": "int seq_len, int d_model, *, bool halves=False, ScalarType? dtype=None, Device? device=None",
 }
 
 # Functions that run one of several ops, or prepare what they run.
-COMPOSITE = {"div", "gelu", "round", "clamp", "masked_fill", "dropout", "alibi", "sinusoidal"}
+COMPOSITE = {"div", "gelu", "round", "clamp", "masked_fill", "group_norm", "dropout", "alibi", "sinusoidal"}
 
 # Ops whose function in torch.nn.functional has `inplace`.
 INPLACE = {
@@ -105,6 +106,8 @@ def doc(name, ops):
     """The documentation of a function."""
     if name == "masked_fill":
         return "`mask ? value : input`; the value is converted to input's type, which must hold it."
+    if name == "group_norm":
+        return "`layer_norm` over groups of the channels, dimension 1; weight and bias have an element for each channel."
     base = name.removesuffix("_")
     return ops[name].doc if name in ops else f"`{base}` over its first operand."
 

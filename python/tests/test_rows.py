@@ -35,6 +35,9 @@ TORCH = {
     "softmax": lambda x: torch.softmax(x, -1),
     "masked_softmax": lambda x, mask: torch.softmax(x.masked_fill(mask, -torch.inf), -1),
     "biased_softmax": lambda x, bias: torch.softmax(x + bias, -1),
+    "causal_softmax": lambda x, positions: torch.softmax(
+        x.masked_fill(torch.arange(x.shape[-1], device=x.device) > positions.unsqueeze(-1), -torch.inf), -1
+    ),
     "cross_entropy": lambda x, labels: cross_entropy(x, labels),
     "log_softmax": lambda x: torch.log_softmax(x, -1),
     "logsumexp": lambda x: torch.logsumexp(x, -1),
@@ -404,6 +407,49 @@ def test_cross_entropy(dtype, device):
     assert pointwise.cross_entropy(x, torch.tensor([3], device=device)).isnan().all()
     with pytest.raises(RuntimeError, match="expected labels to be a tensor of int64"):
         pointwise.cross_entropy(x, labels[:1].int())
+
+
+def test_results_for_the_gradient_alone_are_not_shown(device):
+    x, labels = torch.randn(4, 9, device=device), torch.tensor([0, 1, 2, 8], device=device)
+    assert [result.name for result in CALLS["cross_entropy"].op.results] == ["loss", "largest", "total"]
+    assert isinstance(torch.ops.pointwise.cross_entropy(x, labels), torch.Tensor)
+    with pytest.raises(RuntimeError, match="keeps results for its gradient"):
+        pointwise.cross_entropy(x, labels, out=torch.empty(4, device=device))
+    assert isinstance(pointwise.arrays.cross_entropy(x.cpu(), labels.cpu()), pointwise.arrays.Array)
+    compiled = torch.compile(lambda x: pointwise.cross_entropy(x, labels).mean(), backend="aot_eager", fullgraph=True)
+    grads = []
+    for f in (compiled, lambda x: F.cross_entropy(x, labels)):
+        own = x.clone().requires_grad_()
+        f(own).backward()
+        grads.append(own.grad)
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(2, 6), (3, 6, 5), (2, 6, 4, 8), (0, 6, 4), (2, 6, 0)], ids=str)
+def test_group_norm(shape, dtype, device):
+    x = torch.randn(shape, device=device).to(dtype)
+    weight, bias = torch.randn(2, 6, device=device).to(dtype)
+    for more in ((), (weight,), (weight, bias)):
+        results, grads = [], []
+        for of, kind in ((pointwise.group_norm, dtype), (F.group_norm, torch.float64)):
+            own = [t.detach().to(kind).requires_grad_() for t in (x, *more)]
+            results.append(of(own[0], 3, *own[1:], eps=1e-3))
+            results[-1].square().sum().backward()
+            grads.append([t.grad for t in own])
+        close(results[0], results[1].to(dtype), dtype)
+        tolerance = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
+        for ours, exact in zip(*grads):
+            torch.testing.assert_close(ours, exact.to(dtype), rtol=tolerance, atol=tolerance)
+    if len(shape) == 4:
+        last = x.to(memory_format=torch.channels_last)
+        assert torch.equal(pointwise.group_norm(last, 2, weight, bias), pointwise.group_norm(x, 2, weight, bias))
+    with pytest.raises(RuntimeError, match="divisible by num_groups"):
+        pointwise.group_norm(x, 4)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        pointwise.group_norm(weight, 1)
+    with pytest.raises(RuntimeError, match="Expected weight to be a vector"):
+        pointwise.group_norm(x, 2, torch.ones(2, device=device, dtype=dtype))
 
 
 def test_vmap_over_weights_and_without_rows(device):

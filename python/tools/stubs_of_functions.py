@@ -105,6 +105,8 @@ def text():
     fill = _signatures.parse(_signatures.FAMILY["masked_fill"])
     for name, more in (("masked_fill", ["out: Tensor | None = None"]), ("masked_fill_", [])):
         lines.append(head(name, fill, "Tensor", more) + document(_signatures.doc(name, description.ops)))
+    group_norm = _signatures.parse(_signatures.FAMILY["group_norm"])
+    lines.append(head("group_norm", group_norm, "Tensor", []) + document(_signatures.doc("group_norm", description.ops)))
     settings = "pairs: str = '{}', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0"
     for name, first, result in (
         ("rope", "q: Tensor, k: Tensor | None", "tuple[Tensor, Tensor | None]"),

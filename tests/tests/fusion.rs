@@ -7,12 +7,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::fusion::{Expr, Fused, Graph, Lazy, Reduction, Value, eval_all};
 use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Strategy, Tensor, TensorView, TensorViewMut, info, ops};
-use pointwise_core::Element;
-use pointwise_testkit::{Op, Random, judge, with_element};
+use pointwise_testkit::fusion::RandomGraph;
+use pointwise_testkit::{Op, Random, judge};
 
 type Outcome = Result<(), Failed>;
-/// A step of a random graph: its op, its arguments as values or numbers, its result.
-type Made = (&'static OpDef, Vec<Result<usize, f64>>, usize);
 /// A test on a device.
 type Edge = fn(&Device) -> Outcome;
 
@@ -117,139 +115,11 @@ fn alone(def: &'static OpDef, dtype: DType, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The ops that random graphs are made of: of floats, with one result.
-fn choices(dtype: DType) -> Vec<&'static OpDef> {
-    let is_plain = |def: &&OpDef| {
-        let info = &def.info;
-        info.supports(dtype) && !info.is_random && info.results.len() == 1 && info.channel_operands == 0
-    };
-    info::all().filter(is_plain).collect()
-}
-
-/// Graphs of random steps. Each step is compared with its op in f64 on what the step was given, which is known: values of 16 bits are
-/// stored.
+/// Eight graphs of random steps.
 fn random(seed: u64, devices: &[Device]) -> Outcome {
     let dtype = [DType::F32, DType::BF16, DType::F16][(seed % 3) as usize];
-    let choices = choices(dtype);
     let mut random = Random::new(0xF05E_0000 + seed);
-    for _ in 0..8 {
-        let count = 1 + random.below(5);
-        let steps = 1 + random.below(20);
-        let (rows, columns) = (1 + random.below(7), 1 + random.below(40));
-        let shapes: Vec<[usize; 2]> = (0..count)
-            .map(|k| match random.below(5) {
-                _ if k == 0 => [rows, columns],
-                0 => [1, columns],
-                1 => [rows, 1],
-                2 => [1, 1],
-                _ => [rows, columns],
-            })
-            .collect();
-        let mut graph = Graph::new();
-        let mut values: Vec<(Value, DType)> = Vec::new();
-        for _ in 0..count {
-            values.push((graph.operand(dtype, false)?, dtype));
-        }
-        let mut made: Vec<Made> = Vec::new();
-        for _ in 0..steps {
-            let def = choices[random.below(choices.len())];
-            let mut args = Vec::new();
-            for k in 0..def.info.operands.len() {
-                let wanted = def.info.operand_type(k, dtype);
-                let fitting: Vec<usize> = (0..values.len()).filter(|&at| values[at].1 == wanted).collect();
-                args.push(match fitting.len() {
-                    0 => Err(1.0),
-                    // Numbers alone have no type.
-                    _ if k > 0 && wanted == dtype && !def.info.properties.moves && random.below(6) == 0 => {
-                        Err([0.5, 2.0, -1.0, 3.25][random.below(4)])
-                    }
-                    n => Ok(fitting[random.below(n)]),
-                });
-            }
-            let mut own = Vec::new();
-            for (k, arg) in args.iter().enumerate() {
-                own.push(match arg {
-                    Ok(at) => values[*at].0,
-                    Err(_) if def.info.is_bool(k) => graph.number(true),
-                    Err(number) => graph.number(*number),
-                });
-            }
-            let [result] = graph.op(def, &own, &[])?[..] else { continue };
-            let result = graph.stored(result)?;
-            values.push((result, graph.dtype(result)?));
-            made.push((def, args, values.len() - 1));
-        }
-        let data: Vec<Vec<u8>> =
-            shapes.iter().map(|[r, c]| bytes_of(dtype, (0..r * c).map(|_| random.normal() * 2.0))).collect();
-        for device in devices {
-            let mut tensors = Vec::new();
-            for (bytes, shape) in data.iter().zip(&shapes) {
-                tensors.push(Tensor::from_bytes(device, dtype, bytes, *shape)?);
-            }
-            let views: Vec<TensorView<'_>> = tensors.iter().map(Tensor::view).collect();
-            // The values of all steps, some at a time: the graph is the same.
-            let mut all = Vec::new();
-            for some in made.chunks(pointwise::fusion::MAX_FUSED_RESULTS) {
-                let results: Vec<Value> = some.iter().map(|(_, _, at)| values[*at].0).collect();
-                let fused = graph.clone().fuse(&results)?;
-                for y in fused.run(&views)? {
-                    all.push(y.to_bytes()?);
-                }
-            }
-            check_steps(device, dtype, &made, &values, (&shapes, &data), [rows, columns], &all)?;
-        }
-    }
-    Ok(())
-}
-
-/// Compares each step of a graph with its op in f64.
-fn check_steps(
-    device: &Device,
-    dtype: DType,
-    made: &[Made],
-    values: &[(Value, DType)],
-    (shapes, data): (&[[usize; 2]], &[Vec<u8>]),
-    [rows, columns]: [usize; 2],
-    all: &[Vec<u8>],
-) -> Outcome {
-    let (n, size) = (rows * columns, dtype.size());
-    // The elements of a value: an operand broadcast, or a result.
-    let elements = |at: usize| -> Vec<u8> {
-        if at < shapes.len() {
-            let [r, c] = shapes[at];
-            let index = |i: usize| (i / columns % r) * c + i % columns % c;
-            return (0..n).flat_map(|i| data[at][size * index(i)..size * (index(i) + 1)].to_vec()).collect();
-        }
-        all[at - shapes.len()].clone()
-    };
-    for (k, (def, args, at)) in made.iter().enumerate() {
-        let info = &def.info;
-        let operands: Vec<Vec<u8>> = args
-            .iter()
-            .enumerate()
-            .map(|(k, arg)| match arg {
-                Ok(at) => elements(*at),
-                Err(_) if info.is_bool(k) => vec![1; n],
-                Err(number) => bytes_of(dtype, (0..n).map(|_| *number)),
-            })
-            .collect();
-        let op = Op::from(*def);
-        for report in op.judge(dtype, &[], &operands, &[all[k].clone()])? {
-            if !report.keeps(pointwise_testkit::calls::accuracy(info), values[*at].1, false) {
-                return Err(format!("step {k}, {}, on {device}: {report}", info.name).into());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Numbers as elements of a type.
-fn bytes_of(dtype: DType, numbers: impl Iterator<Item = f64>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    with_element!(dtype, E => for number in numbers {
-        bytes.extend_from_slice(judge::as_bytes(&<E as Element>::from_f64(number)));
-    });
-    bytes
+    (0..8).try_for_each(|_| Ok(RandomGraph::new(dtype, &mut random)?.check(devices)?))
 }
 
 fn tensor(device: &Device, dtype: DType, shape: &[usize], seed: u64) -> pointwise::Result<Tensor> {

@@ -150,7 +150,7 @@ fn kernels() -> Vec<Kernel> {
         let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
-    let rows = |symbol, op: &str, dtype, lengths: &[usize]| {
+    let rows = |symbol: &'static str, op: &str, dtype, lengths: &[usize]| {
         let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
         let apart = if symbol.ends_with("streamed") { runs::rows(def, dtype, lengths, true) } else { Vec::new() };
         kernel(symbol, runs::rows(def, dtype, lengths, false).into_iter().chain(apart).collect())

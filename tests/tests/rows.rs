@@ -49,6 +49,10 @@ fn main() -> ExitCode {
         let each = move || devices.iter().try_for_each(edge);
         trials.push(Trial::test(format!("edges::{name}"), each));
     }
+    // Elsewhere it would take minutes.
+    if let Some(device) = devices.iter().find(|device| device.is_cuda() && !device.is_emulated()) {
+        trials.push(Trial::test("edges::beyond_2_to_31", move || beyond_31_bits(device)));
+    }
     trials.push(Trial::test("edges::errors", errors));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -365,6 +369,25 @@ fn many_rows(device: &Device) -> Outcome {
     let got = ops::sum(&f32s(device, &values, &[1003, 5])?)?.to_vec::<f32>()?;
     let expected: Vec<f64> = values.chunks(5).map(|row| row.iter().map(|&x| f64::from(x)).sum()).collect();
     close(&got, &expected, 0.0)
+}
+
+/// More elements than 31 bits can count: the last rows are those of a call of their own.
+fn beyond_31_bits(device: &Device) -> Outcome {
+    let (rows, len) = ((1_usize << 19) + 2, 1_usize << 12);
+    let bytes: Vec<u8> =
+        inputs::mixed(DType::F32, 2 * len, 3).chunks(4).flat_map(|x| element(DType::BF16, x)).collect();
+    let last = Tensor::from_bytes(device, DType::BF16, &bytes, [2, len])?;
+    let mut x = Tensor::zeros(device, DType::BF16, [rows, len])?;
+    last.view().copy_into(x.view_mut()?.narrow(0, rows - 2, 2)?)?;
+    let y = ops::softmax(&x, None)?;
+    let part = |y: &Tensor, from: usize| y.view().narrow(0, from, 2)?.to_dtype(DType::BF16)?.to_bytes();
+    let (wanted, got) = (ops::softmax(&last, None)?.to_bytes()?, part(&y, rows - 2)?);
+    if let Some(at) = judge::same_bits(DType::BF16, &got, &wanted) {
+        return Err(format!("element {at} of the last rows has other bits").into());
+    }
+    let even = pointwise::bf16::from_f32(1.0 / len as f32).to_le_bytes();
+    let got = part(&y, rows / 2)?;
+    if got.chunks(2).all(|y| y == even) { Ok(()) } else { Err("a row in the middle is no mean".into()) }
 }
 
 /// What no call can be.

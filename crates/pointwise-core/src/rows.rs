@@ -335,25 +335,17 @@ pub const fn all_of_row(info: &OpInfo) -> bool {
     info.row_results as u32 == (1 << info.results.len()) - 1
 }
 
-/// True if the code of a streamed row fits 64 registers. Two blocks of the most threads then fit a multiprocessor: while one
-/// waits for its row, the other reads.
+/// Returns the vectors that a thread of a streamed row has under way together: more where there are few tensors, and so few
+/// registers for each.
 #[must_use]
-pub const fn is_small<O: RowData>() -> bool {
+pub const fn streamed_vectors<O: RowData>() -> usize {
     let info = &O::INFO;
     let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
     match info.operands.len() + info.results.len() - of_row as usize {
-        ..=2 => true,
-        3 => O::ROUNDS.len() <= 1,
-        _ => false,
+        ..=2 => 4,
+        3 if O::ROUNDS.len() <= 1 => 2,
+        _ => 1,
     }
-}
-
-/// Returns the vectors that a thread of a streamed row has under way together. Where the code is not small they would take too
-/// many registers.
-#[must_use]
-pub const fn streamed_vectors<O: RowData>(element: usize) -> usize {
-    let most = 16 / lanes(element);
-    if is_small::<O>() && most > 1 { most } else { 1 }
 }
 
 /// Returns an f32 rounded to a type of floats; as it is for others.
@@ -380,7 +372,7 @@ pub const fn lanes(element: usize) -> usize {
 #[inline(always)]
 #[must_use]
 pub const fn most_threads(tensors: usize) -> u32 {
-    if tensors <= 7 { MAX_THREADS } else { MAX_THREADS / 2 }
+    if tensors <= 8 { MAX_THREADS } else { MAX_THREADS / 2 }
 }
 
 /// Returns the vectors of a row that a thread has in registers at most, in kernels of so many tensors.

@@ -12,8 +12,7 @@ use core::arch::asm;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
-    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, all_of_row, first_answer, is_small,
-    most_threads,
+    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, all_of_row, first_answer, most_threads,
 };
 use pointwise_core::{Logic, Word};
 
@@ -110,11 +109,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    if const { is_small::<O>() } {
-        thread::at_most_registers::<64>()
-    } else {
-        few_registers::<T>()
-    }
+    few_registers::<T>();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, op) };
     let is_single = tensors.mode & SINGLES != 0;

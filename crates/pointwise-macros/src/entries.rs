@@ -156,7 +156,7 @@ impl Entries {
                 let lanes = quote!({ #core::rows::lanes(#size) });
                 let vectors = match class {
                     "held" => quote!({ #core::rows::vectors(#size, #tensors) }),
-                    _ => quote!({ #core::rows::streamed_vectors::<#this>(#size) }),
+                    _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
                 };
                 let template = Ident::new(class, Span::call_site());
                 (

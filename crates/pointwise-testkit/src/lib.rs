@@ -20,11 +20,13 @@
 //! - [`layouts`]: views of all shapes and strides, among bytes that must stay as they are;
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
 //! - [`calls`]: calls by definition, and checks of their results;
-//! - [`formulas`]: ops that a formula at f64 gives other results for.
+//! - [`formulas`]: ops that a formula at f64 gives other results for;
+//! - [`fusion`]: random graphs as fused kernels.
 
 pub mod calls;
 mod declared;
 pub mod formulas;
+pub mod fusion;
 mod gradients;
 pub mod inputs;
 pub mod judge;
