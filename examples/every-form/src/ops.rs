@@ -31,6 +31,16 @@ pub fn sliding_window<T: Real>(
     if back >= 0 && back < window { T::ZERO } else { fill }
 }
 
+/// A sigmoid whose gradient reads the result, `grad y (1 - y)`, so that the operand need not be kept.
+#[op(floats, ulp = 4, grad_ulp = 8, saves(y), grad = logistic_slope)]
+pub fn logistic<T: Real>(x: T) -> T {
+    x.sigmoid()
+}
+
+fn logistic_slope<T: Real>(grad: T, y: T) -> T {
+    grad * y * (T::ONE - y)
+}
+
 /// The op of a struct of one's own.
 #[derive(Clone, Copy, Debug)]
 pub struct SquaredRelu<T> {

@@ -42,6 +42,24 @@ fn halves_are_a_pair() {
 }
 
 #[test]
+fn a_gradient_reads_results() {
+    for device in devices() {
+        let x = numbers(&device, &[5, 40], 3);
+        let y = ops::logistic(&x).unwrap();
+        let grad = ops::logistic_backward(&x, &y).unwrap();
+        for ((grad, x), y) in values(&grad).into_iter().zip(values(&x)).zip(values(&y)) {
+            assert!((grad - x * y * (1.0 - y)).abs() <= 1e-6 * x.abs(), "{device}: {grad} at {x}");
+        }
+        let (sums, largest, totals) = ops::rows::log_of_sum(&x).unwrap();
+        let shares = ops::rows::log_of_sum_backward(&sums, &x, &largest, &totals).unwrap();
+        // The gradients of a row are the row's, shared out.
+        for (row, sum) in values(&shares).chunks(40).zip(values(&sums)) {
+            assert!((row.iter().sum::<f32>() - sum).abs() <= 1e-5 * sum.abs(), "{device}: {row:?}, not {sum}");
+        }
+    }
+}
+
+#[test]
 fn a_channel_is_of_dimension_1() {
     for device in devices() {
         let x = numbers(&device, &[2, 3, 40], 2);

@@ -14,3 +14,15 @@ pub fn quantised<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
     let scale = (row.max(x.abs()) / T::constant(448.0)).maximum(T::constant(1e-12));
     (x / scale, PerRow(scale))
 }
+
+/// `ln(sum(e^x))`. The gradient reads the row's largest element and the sum, which the op keeps for it.
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 64, results(y, largest: f32, total: f32), saves(x, largest, total), grad = share)]
+pub fn log_of_sum<T: Real>(x: T, row: Row<T>) -> (PerRow<T>, PerRow<T>, PerRow<T>) {
+    let largest = row.max(x);
+    let total = row.sum((x - largest).exp());
+    (PerRow(total.ln() + largest), PerRow(largest), PerRow(total))
+}
+
+fn share<T: Real>(grad: PerRow<T>, x: T, _: Place<T>, largest: PerRow<T>, total: PerRow<T>) -> T {
+    grad.0 * (x - largest.0).exp() / total.0
+}
