@@ -45,6 +45,20 @@ for y in (mine.silu_gate(x), mine.silu_gate_pair(gate, value), torch.compile(min
     torch.testing.assert_close(*(torch.autograd.grad(z.sum(), x, retain_graph=True)[0] for z in (y, expected)))
 torch.library.opcheck(torch.ops.mine.silu_gate.default, (x,))
 
+# The result is kept for the gradient, not the operand.
+x = torch.randn(3, 8, device=device, requires_grad=True)
+kept = []
+with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+    y = mine.logistic(x)
+assert [t.data_ptr() for t in kept] == [y.data_ptr()]
+for z in (y, torch.compile(mine.logistic, backend="aot_eager", fullgraph=True)(x)):
+    torch.testing.assert_close(torch.autograd.grad(z.sum(), x)[0], torch.autograd.grad(x.sigmoid().sum(), x)[0])
+slopes = torch.vmap(torch.func.grad(lambda x: mine.logistic(x).sum()))(x.detach())
+torch.testing.assert_close(slopes, y.detach() * (1 - y.detach()))
+_, tangent = torch.func.jvp(mine.logistic, (x.detach(),), (torch.ones_like(x),))
+torch.testing.assert_close(tangent, slopes)
+torch.library.opcheck(torch.ops.mine.logistic.default, (x,))
+
 # A scale and a shift for each channel, which is dimension 1.
 x = torch.randn(2, 3, 5, device=device, requires_grad=True)
 scale, shift = (torch.randn(n, device=device, requires_grad=True) for n in (3, 1))

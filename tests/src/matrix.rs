@@ -2,11 +2,10 @@
 
 use libtest_mimic::Failed;
 use pointwise::{
-    DType, Device, Number, Strategy, Tensor, TensorViewMut,
+    DType, Device, Number, Operand, Strategy, Tensor, TensorViewMut,
     info::{Accuracy, OpInfo},
     kernel::{Class, OpDef},
 };
-use pointwise_core::Kind;
 use pointwise_testkit::{calls, inputs, judge, layouts, params};
 
 const GUARD: u8 = 0xA5;
@@ -153,7 +152,7 @@ pub fn class(
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
             }
         }
-        if info.kind == Kind::GatedGradients {
+        if info.is_gradient() && info.arguments().len() < info.operands.len() {
             gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
         }
     }
@@ -214,9 +213,9 @@ fn gated(
     };
     let grad = Tensor::from_bytes(device, dtype, &operands[0], [rows, cols])?;
     let x = Tensor::from_bytes(device, dtype, &beside(&operands[1..]), [rows, 2 * cols])?;
-    let kernel = def.gated_gradients(&[]).strategy(strategy);
     let mut y = Tensor::zeros(device, dtype, [rows, 2 * cols])?;
-    kernel.run_into(&grad, &x, &mut y)?;
+    let operands = [Operand::from(&grad), Operand::from(&x)];
+    def.kernel(&[]).strategy(strategy).run_into(&operands, &mut [y.view_mut()?])?;
     match judge::same_bits(dtype, &y.to_bytes()?, &beside(expected)) {
         None => Ok(()),
         Some(at) => Err(format!("element {at} of the halves is wrong").into()),

@@ -11,8 +11,8 @@ use pointwise::{
     kernel::SinusoidalLayout,
     kernels, ops,
 };
+use pointwise_core::Element;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Element, Kind};
 use pointwise_testkit::{judge, with_element};
 use tests::cases::Cases;
 use tests::golden::{self, Case, Data, Input};
@@ -235,16 +235,13 @@ fn gradients(
     let accuracy = |info: &OpInfo| if info.accuracy == Accuracy::Exact { STEPS } else { info.accuracy };
     let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
-    if let (Kind::GatedGradients, &[Some(grad), Some(Operand::View(x))]) = (def.info.kind, operands) {
-        return Ok((one(def.gated_gradients(&params).run(grad, x)), accuracy(&def.info)));
-    }
-    // Not every operand of the op is one of its gradients.
-    let names = op(forward).ok_or("no such op")?.info.operands;
+    // Not every argument of the op is one of its gradients.
+    let names = op(forward).ok_or("no such op")?.info.arguments();
     let operand = |name: &&str| {
         let at = names.iter().position(|forward| forward == name).map_or(0, |at| at + 1);
         operands.get(at).copied().flatten().ok_or_else(|| format!("no {name}"))
     };
-    let needed = def.info.operands.iter().map(operand).collect::<Result<Vec<_>, _>>()?;
+    let needed = def.info.arguments().iter().map(operand).collect::<Result<Vec<_>, _>>()?;
     Ok((def.kernel(&params).run(&needed), accuracy(&def.info)))
 }
 
@@ -275,19 +272,9 @@ fn call(
     }
     let def = op(&case.op).ok_or("no such op")?;
     let params = params(&def.info, case)?;
-    let result = match (def.info.kind, operands) {
-        (Kind::Gated, &[Some(Operand::View(x))]) => def.gated_with(&params).run(x),
-        (Kind::Formula, &[Some(Operand::View(x))]) => def.unary_with(&params).run(x),
-        (Kind::Formula, &[Some(a), Some(b)]) => def.binary_with(&params).run(a, b),
-        (Kind::Formula, &[Some(a), Some(b), Some(c)]) => def.ternary_with(&params).run(a, b, c),
-        (Kind::Rows, operands) => {
-            let operands: Option<Vec<Operand<'_>>> = operands.iter().copied().collect();
-            let results = def.kernel(&params).run(&operands.ok_or("an operand is left out")?);
-            results.map(|mut results| results.swap_remove(0))
-        }
-        _ => return Err(format!("{} operands", operands.len())),
-    };
-    Ok((result, def.info.accuracy))
+    let operands: Option<Vec<Operand<'_>>> = operands.iter().copied().collect();
+    let results = def.kernel(&params).run(&operands.ok_or("an operand is left out")?);
+    Ok((results.map(|mut results| results.swap_remove(0)), def.info.accuracy))
 }
 
 /// The parameters of a case, in the op's order.

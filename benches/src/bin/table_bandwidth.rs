@@ -6,8 +6,7 @@
 //! arbitrary bytes.
 
 use benches::{median, times_after};
-use pointwise::{DType, Device, Strategy, Tensor, info, kernel::OpDef};
-use pointwise_core::Kind;
+use pointwise::{DType, Device, Operand, Strategy, Tensor, info, kernel::OpDef};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut names, mut types): (Vec<String>, Vec<String>) = Default::default();
@@ -33,7 +32,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let is_of_two = |def: &&'static OpDef| def.info.operands.len() == 2 && !def.info.is_gradient();
         for def in info::all().filter(is_of_two) {
-            let gated = def.info.kind == Kind::Gated;
             // Without parameters, and with two tensors of a size: the others have no table that could pay.
             let has_table = def.info.params.is_empty() && !def.info.operands.contains(&"weight");
             let gives = def.info.supports(dtype) && def.info.result_type(0, dtype) == dtype;
@@ -50,10 +48,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 };
                 let (a, b, mut y) = (operand(0)?, operand(0x5555)?, Tensor::empty(&device, dtype, [n])?);
                 let mut us = |strategy| -> pointwise::Result<f64> {
-                    let mut call = || match gated {
-                        true => def.gated_with(&[]).strategy(strategy).run_pair_into(&a, &b, &mut y),
-                        false => def.binary_with(&[]).strategy(strategy).run_into(&a, &b, &mut y),
-                    };
+                    let kernel = def.kernel(&[]).strategy(strategy);
+                    let mut call = || kernel.run_into(&[Operand::from(&a), Operand::from(&b)], &mut [y.view_mut()?]);
                     call()?;
                     Ok(1e3 * median(times_after(&device, 21, || flush.set_zero(), call)?))
                 };

@@ -5,7 +5,6 @@ use pointwise::{
     info::{self, OpInfo},
     kernel::OpDef,
 };
-use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};
@@ -53,11 +52,12 @@ impl Op {
 
     /// The operands that may be numbers.
     pub(crate) fn scalars(self) -> &'static [&'static str] {
-        match self.info().kind {
-            Kind::Gated => &[],
-            Kind::GatedGradients => &["grad"],
-            _ if self.arguments().len() == 1 => &[],
-            _ => self.arguments(),
+        let (arguments, operands) = (self.arguments(), self.info().operands);
+        match arguments {
+            [_] => &[],
+            // The last holds two operands.
+            [others @ .., _] if arguments.len() < operands.len() => others,
+            _ => arguments,
         }
     }
 
@@ -98,18 +98,6 @@ impl Op {
         let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
         let def = self.0;
         let (results, plan) = match operands {
-            [Operand::View(x)] if def.info.kind == Kind::Gated => {
-                let kernel = def.gated_with(&params).strategy(strategy);
-                let y = kernel.run(*x)?;
-                let plan = has_plan.then(|| kernel.plan(*x, &y)).transpose()?;
-                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
-            [grad, Operand::View(x)] if def.info.kind == Kind::GatedGradients => {
-                let kernel = def.gated_gradients(&params).strategy(strategy);
-                let y = kernel.run(*grad, *x)?;
-                let plan = has_plan.then(|| kernel.plan(*grad, *x, &y)).transpose()?;
-                (vec![y], plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
             [x, open, bound] if self.info().name == CLAMP && is_open(open) => {
                 return bounded("minimum")?.run(&[*x, *bound], params, strategy);
             }

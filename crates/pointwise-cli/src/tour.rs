@@ -4,7 +4,6 @@ use std::io::Write;
 use std::time::Instant;
 
 use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy};
-use pointwise_core::Kind;
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{Report, calls, inputs, judge};
 
@@ -229,9 +228,9 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
     let mut tensors: Vec<Operand<'_>> = operands.iter().map(|sample| Operand::from(&sample.tensor)).collect();
     // One row, so that each element is a channel and has a weight, and a gate's halves lie one behind the other.
     let row = |k: usize| Ok::<_, Error>(Operand::View(operands[k].tensor.view().reshape([1, n])?));
-    match info.kind {
-        Kind::Gated => tensors = vec![Operand::from(halves)],
-        Kind::GatedGradients => tensors = vec![row(0)?, Operand::from(gates)],
+    match info.arguments().len() {
+        1 if info.operands.len() > 1 => tensors = vec![Operand::from(halves)],
+        2 if info.operands.len() > 2 => tensors = vec![row(0)?, Operand::from(gates)],
         _ if info.channel_operands != 0 => {
             for k in (0..tensors.len()).filter(|&k| !info.is_channel(k)) {
                 tensors[k] = row(k)?;

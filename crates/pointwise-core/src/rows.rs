@@ -372,7 +372,7 @@ pub const fn lanes(element: usize) -> usize {
 #[inline(always)]
 #[must_use]
 pub const fn most_threads(tensors: usize) -> u32 {
-    if tensors <= 8 { MAX_THREADS } else { MAX_THREADS / 2 }
+    if tensors <= 7 { MAX_THREADS } else { MAX_THREADS / 2 }
 }
 
 /// Returns the vectors of a row that a thread has in registers at most, in kernels of so many tensors.

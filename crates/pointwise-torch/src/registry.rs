@@ -4,8 +4,7 @@
 
 use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops, rows};
 use pointwise::kernel::{
-    ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorDef, GeneratorKernel, Kernel, OpDef, Rng,
-    SinusoidalLayout,
+    ConvertKernel, DropoutKernel, GeneratorDef, GeneratorKernel, Kernel, OpDef, Rng, SinusoidalLayout,
 };
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
@@ -370,12 +369,6 @@ impl OpSpec {
         let Call { operands, params, rng, .. } = call;
         let generate = |kernel, y: &mut TensorViewMut<'_>| call.on(kernel, GeneratorKernel::on).run_into(y.reborrow());
         match (&self.body, *operands, results) {
-            (Body::Op(def), [x], [y]) if self.form == Form::Halves => {
-                call.on(def.gated_with(params), GatedKernel::on).run_into(tensor(self, x)?, y.reborrow())
-            }
-            (Body::Op(def), [grad, x], [y]) if self.form == Form::HalvesGradient => call
-                .on(def.gated_gradients(params), GatedGradientsKernel::on)
-                .run_into(*grad, tensor(self, x)?, y.reborrow()),
             (Body::Op(def), operands, results) => {
                 call.on(def.kernel(params).rng(*rng), Kernel::on).run_into(operands, results)
             }

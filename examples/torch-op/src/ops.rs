@@ -22,6 +22,16 @@ pub fn silu_gate<T: Real>(gate: T, value: T) -> T {
     gate.silu() * (value + T::ONE)
 }
 
+/// A sigmoid whose gradient reads the result, `grad y (1 - y)`: PyTorch keeps that, and not the operand.
+#[op(floats, ulp = 4, grad_ulp = 8, saves(y), grad = logistic_slope)]
+pub fn logistic<T: Real>(x: T) -> T {
+    x.sigmoid()
+}
+
+fn logistic_slope<T: Real>(grad: T, y: T) -> T {
+    grad * y * (T::ONE - y)
+}
+
 /// A scale and a shift for each channel.
 #[op(f32, f16, bf16, ulp = 2)]
 pub fn affine<T: Real>(x: T, #[channel] scale: T, #[channel] shift: T) -> T {

@@ -6,12 +6,10 @@ use pointwise::rope::{ROPE, RopeAngles, RopeDef, RopeFrequencies, RopeKernel, Ro
 use pointwise::{
     DType, Device, Operand, Philox, Result, Stream, Tensor, TensorViewMut,
     info::Accuracy,
-    kernel::{
-        BinaryKernel, GatedGradientsKernel, GatedKernel, Kernel, OpDef, SinusoidalLayout, TernaryKernel, UnaryKernel,
-    },
+    kernel::{BinaryKernel, GatedKernel, Kernel, OpDef, SinusoidalLayout, TernaryKernel, UnaryKernel},
     kernels,
 };
-use pointwise_core::{Kind, family};
+use pointwise_core::family;
 use pointwise_testkit::{calls, inputs, judge, params};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
@@ -143,16 +141,17 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
             Input { dtype, shape: vec![ROWS, COLS], sets: parts(bytes, dtype, N) }
         })
         .collect();
-    match info.kind {
-        Kind::Gated => operands = vec![mixed(dtype, &[ROWS, 2 * COLS], 21)],
-        _ if info.is_channel(1) => operands[1] = mixed(dtype, &[COLS], 22),
-        _ => {
+    let is_gated = info.arguments().len() == 1;
+    match () {
+        () if is_gated => operands = vec![mixed(dtype, &[ROWS, 2 * COLS], 21)],
+        () if info.is_channel(1) => operands[1] = mixed(dtype, &[COLS], 22),
+        () => {
             let last = &operands[operands.len() - 1];
             let sets = [0, 1].map(|set| last.sets[set][..COLS * last.dtype.size()].to_vec());
             operands.push(Input { dtype: last.dtype, shape: vec![COLS], sets });
         }
     }
-    let (is_gated, is_channel, count) = (info.kind == Kind::Gated, info.is_channel(1), info.operands.len());
+    let (is_channel, count) = (info.is_channel(1), info.operands.len());
     let prepare: Prepare = Box::new(move |_, stream| {
         let binary = on(stream, def.binary_with(&set), BinaryKernel::on);
         let gated = on(stream, def.gated_with(&set), GatedKernel::on);
@@ -225,33 +224,25 @@ fn gradients(def: &'static OpDef, dtype: DType) -> Case {
     let set = params::sets(info, dtype)[0];
     let (accuracy, floor) = of_steps(info.accuracy);
     let plain = vec![ROWS, COLS];
-    let (operands, outputs): (Vec<Input>, _) = match info.kind {
-        Kind::GatedGradients => {
-            let wide = [ROWS, 2 * COLS];
-            (vec![numbers(dtype, &plain, 28), numbers(dtype, &wide, 29)], vec![(dtype, wide.to_vec())])
-        }
-        _ => {
-            let operand = |k: usize| match () {
-                () if info.is_bool(k) => mixed(DType::Bool, &plain, 30),
-                () if info.is_channel(k) => numbers(dtype, &[COLS], 30),
-                _ => numbers(dtype, &plain, 30 + k as u64),
-            };
-            let outputs = vec![(dtype, plain.clone()); info.results.len()];
-            ((0..info.operands.len()).map(operand).collect(), outputs)
-        }
+    let (operands, outputs): (Vec<Input>, _) = if info.arguments().len() < info.operands.len() {
+        let wide = [ROWS, 2 * COLS];
+        (vec![numbers(dtype, &plain, 28), numbers(dtype, &wide, 29)], vec![(dtype, wide.to_vec())])
+    } else {
+        let operand = |k: usize| match () {
+            () if info.is_bool(k) => mixed(DType::Bool, &plain, 30),
+            () if info.is_channel(k) => numbers(dtype, &[COLS], 30),
+            () => numbers(dtype, &plain, 30 + k as u64),
+        };
+        let outputs = vec![(dtype, plain.clone()); info.results.len()];
+        ((0..info.operands.len()).map(operand).collect(), outputs)
     };
-    let is_gated = info.kind == Kind::GatedGradients;
     Case {
         name: format!("{}::{dtype}", info.name),
         inputs: operands,
         outputs,
         prepare: Box::new(move |_, stream| {
-            let gated = on(stream, def.gated_gradients(&set), GatedGradientsKernel::on);
             let kernel = on(stream, def.kernel(&set), Kernel::on);
             Ok(Box::new(move |x, y| {
-                if is_gated {
-                    return gated.run_into(&x[0], &x[1], &mut y[0]);
-                }
                 let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
                 let mut results: Vec<TensorViewMut<'_>> = y.iter_mut().map(TensorViewMut::from).collect();
                 kernel.run_into(&operands, &mut results)

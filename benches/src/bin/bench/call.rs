@@ -2,9 +2,8 @@
 
 use pointwise::rope::{RopeAngles, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision};
 use pointwise::{
-    DType, Number, Operand, Philox, Strategy, Tensor, TensorView, TensorViewMut, kernel::SinusoidalLayout, kernels, ops,
+    DType, Operand, Philox, Strategy, Tensor, TensorView, TensorViewMut, kernel::SinusoidalLayout, kernels, ops,
 };
-use pointwise_core::Kind;
 
 use crate::form::{Angles, Form, Rope};
 use crate::inputs::{Fill, Inputs, tensor_of};
@@ -59,48 +58,21 @@ pub(crate) fn with<R>(
     let is_cuda = device.is_cuda();
     match (form, &x[..]) {
         (Form::Copy, [x]) => measure(&mut || y.copy_from(x), Ran::default()),
-        (Form::Unary(def, params, strategy), [x]) => {
-            let kernel = || def.unary_with(params).strategy(*strategy);
-            let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
-            let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
-            measure(&mut || kernel().run_into(x, &mut y), ran)
-        }
-        (Form::Binary(def, params), [a, b]) => {
-            let plan = is_cuda.then(|| def.binary_with(params).plan(a, b, &y)).transpose()?;
-            let ran = plan.map(|plan| Ran::of(Strategy::Auto, plan.strategy, None)).unwrap_or_default();
-            measure(&mut || def.binary_with(params).run_into(a, b, &mut y), ran)
-        }
-        (Form::Ternary(def, weight), [a, b, rest @ ..]) => {
-            let c = match (weight, rest) {
-                (Some(weight), []) => Operand::Number(*weight),
-                (None, [c]) => Operand::from(c),
-                _ => return Err(wrong(row)),
-            };
-            let params = [Number::Default; pointwise_core::op::MAX_PARAMS];
-            let plan = is_cuda.then(|| def.ternary_with(&params).plan(a, b, c, &y)).transpose()?;
-            let ran = plan.map(|plan| Ran::of(Strategy::Auto, plan.strategy, None)).unwrap_or_default();
-            measure(&mut || def.ternary_with(&params).run_into(a, b, c, &mut y), ran)
-        }
-        (Form::Gated(def, strategy), [x]) => {
-            let kernel = || def.gated_with(&[]).strategy(*strategy);
-            let plan = is_cuda.then(|| kernel().plan(x, &y)).transpose()?;
-            let ran = plan.map(|plan| Ran::of(*strategy, plan.strategy, plan.replaced)).unwrap_or_default();
-            measure(&mut || kernel().run_into(x, &mut y), ran)
-        }
-        (Form::Gradients(def, params), [grad, x]) if def.info.kind == Kind::GatedGradients => {
-            measure(&mut || def.gated_gradients(params).run_into(grad, x, &mut y), Ran::default())
-        }
-        (Form::Gradients(def, params), x) => {
+        (Form::Op(op), x) => {
             let mut results = vec![y];
             for _ in 1..form.results() {
-                results.push(Tensor::empty(&device, row.dtype, &form.shape(row)[..])?);
+                results.push(Tensor::empty(&device, form.result(row.dtype), &form.shape(row)[..])?);
             }
-            let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).collect();
+            let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).chain(op.last.map(Operand::Number)).collect();
+            let kernel = || op.def.kernel(&op.params).strategy(op.strategy);
+            let views: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
+            let plan = is_cuda.then(|| kernel().plan(&operands, &views)).transpose()?;
+            let ran = plan.map(|plan| Ran::of(op.strategy, plan.strategy, plan.replaced)).unwrap_or_default();
             let call = &mut || {
                 let mut results: Vec<TensorViewMut<'_>> = results.iter_mut().map(TensorViewMut::from).collect();
-                def.kernel(params).run_into(&operands, &mut results)
+                kernel().run_into(&operands, &mut results)
             };
-            measure(call, Ran::default())
+            measure(call, ran)
         }
         (Form::ClampBounds { min, max }, [x, bounds @ ..]) => {
             let (min, max) = match (min, max, bounds) {

@@ -2,8 +2,8 @@
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
 use pointwise::{DType, Number, Strategy, info::op, kernel::OpDef};
+use pointwise_core::OpInfo;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Kind, OpInfo};
 
 use crate::workload::Row;
 use pointwise_cli::error::{Error, Result};
@@ -16,14 +16,7 @@ type Params = [Number; MAX_PARAMS];
 pub(crate) enum Form {
     /// A device-to-device copy.
     Copy,
-    Unary(&'static OpDef, Params, Strategy),
-    /// An op of two tensors; `prelu` too.
-    Binary(&'static OpDef, Params),
-    /// An op of three operands; the last may be a number.
-    Ternary(&'static OpDef, Option<Number>),
-    Gated(&'static OpDef, Strategy),
-    /// Gradients of an op of several operands.
-    Gradients(&'static OpDef, Params),
+    Op(OpCall),
     /// `clamp` with tensors as bounds; one may be missing.
     ClampBounds {
         min: bool,
@@ -41,6 +34,16 @@ pub(crate) enum Form {
     Alibi,
     Sinusoidal,
     Rope(Rope),
+}
+
+/// An op by its data.
+#[derive(Debug)]
+pub(crate) struct OpCall {
+    pub(crate) def: &'static OpDef,
+    pub(crate) params: Params,
+    pub(crate) strategy: Strategy,
+    /// The last operand, if it is a number.
+    pub(crate) last: Option<Number>,
 }
 
 /// A rotary embedding.
@@ -109,23 +112,18 @@ impl Form {
         };
         let def = op(name).ok_or_else(unknown)?;
         let info = &def.info;
-        Ok(match info.kind {
-            Kind::Gated => Form::Gated(def, strategy),
-            _ if info.is_unary() => Form::Unary(def, params(row, info)?, strategy),
-            _ if info.results.len() > 1 => Form::Gradients(def, params(row, info)?),
-            _ if info.operands.len() == 2 => Form::Binary(def, params(row, &def.info)?),
-            _ => {
-                let weight = if tensor("weight") { None } else { number("weight")? };
-                Form::Ternary(def, weight.map(Number::Float))
-            }
-        })
+        // A weight is the last operand of such ops.
+        let is_weighted = info.operands.len() == 3 && !info.is_gradient();
+        let last = if is_weighted && !tensor("weight") { number("weight")?.map(Number::Float) } else { None };
+        let params = if is_weighted { [Number::Default; MAX_PARAMS] } else { params(row, info)? };
+        let strategy = if info.arguments().len() == 1 { strategy } else { Strategy::Auto };
+        Ok(Form::Op(OpCall { def, params, strategy, last }))
     }
 
     /// The op's element type of the result.
     pub(crate) fn result(&self, dtype: DType) -> DType {
         match self {
-            Form::Unary(def, ..) => def.info.result_type(0, dtype),
-            Form::Binary(def, _) => def.info.result_type(0, dtype),
+            Form::Op(op) => op.def.info.result_type(0, dtype),
             _ => dtype,
         }
     }
@@ -134,7 +132,7 @@ impl Form {
     pub(crate) fn operand(&self, k: usize, dtype: DType) -> DType {
         match self {
             Form::MaskedFill { .. } if k == 1 => DType::Bool,
-            Form::Ternary(def, _) | Form::Gradients(def, _) => def.info.operand_type(k, dtype),
+            Form::Op(op) => op.def.info.operand_type(k, dtype),
             _ => dtype,
         }
     }
@@ -142,7 +140,7 @@ impl Form {
     /// The number of results, of one shape.
     pub(crate) fn results(&self) -> usize {
         match self {
-            Form::Gradients(def, _) if def.info.kind != Kind::GatedGradients => def.info.results.len(),
+            Form::Op(op) => op.def.info.outputs().len(),
             _ => 1,
         }
     }
@@ -155,16 +153,16 @@ impl Form {
     /// The result's shape.
     pub(crate) fn shape(&self, row: &Row) -> Vec<usize> {
         match self {
-            Form::Gated(..) => {
-                let mut shape = row.shapes[0].clone();
-                if let Some(last) = shape.last_mut() {
+            Form::Op(op) if op.def.info.arguments().len() < op.def.info.operands.len() => {
+                // Halves of one tensor: of the operand, or of the gradients' result.
+                let mut shape = row.shapes[row.shapes.len() - 1].clone();
+                if let (Some(last), false) = (shape.last_mut(), op.def.info.is_gradient()) {
                     *last /= 2;
                 }
                 shape
             }
-            Form::Gradients(def, _) if def.info.kind == Kind::GatedGradients => row.shapes[1].clone(),
             // A weight a channel, and ids, are no broadcast.
-            Form::Binary(def, _) | Form::Gradients(def, _) if def.info.channel_operands != 0 => row.shapes[0].clone(),
+            Form::Op(op) if op.def.info.channel_operands != 0 => row.shapes[0].clone(),
             Form::Rope(_) => row.shapes[0].clone(),
             _ => broadcast(&row.shapes),
         }
@@ -278,11 +276,14 @@ mod tests {
 
     #[test]
     fn parameters_reach_the_op() {
-        let Form::Unary(def, params, _) = Form::of(&first("hardtanh")).unwrap() else { panic!("not unary") };
-        assert_eq!((def.info.name, params[..2].to_vec()), ("hardtanh", vec![Number::Float(-1.0), Number::Float(1.0)]));
+        let Form::Op(op) = Form::of(&first("hardtanh")).unwrap() else { panic!("no op") };
+        assert_eq!(
+            (op.def.info.name, op.params[..2].to_vec()),
+            ("hardtanh", vec![Number::Float(-1.0), Number::Float(1.0)])
+        );
         let mut gelu = first("gelu");
         gelu.params = read_params("approximate=tanh").unwrap();
-        assert!(matches!(Form::of(&gelu).unwrap(), Form::Unary(def, ..) if def.info.name == "gelu_tanh"));
+        assert!(matches!(Form::of(&gelu).unwrap(), Form::Op(op) if op.def.info.name == "gelu_tanh"));
         assert!(matches!(Form::of(&first("masked_fill")).unwrap(), Form::MaskedFill { value: -100.0, tensor: true }));
         let Form::Rope(rope) = Form::of(&first("rope_neox_position_ids")).unwrap() else { panic!("not rope") };
         assert_eq!((rope.def.name, rope.angles), ("rope_neox", Angles::Ids(4096)));

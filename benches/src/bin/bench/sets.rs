@@ -7,7 +7,6 @@ use pointwise::{
     kernel::SinusoidalLayout,
     kernels,
 };
-use pointwise_core::Kind;
 
 use crate::workload::{Row, RowId, read_params, reference};
 use pointwise_cli::error::Result;
@@ -86,14 +85,14 @@ pub(crate) fn large() -> Vec<Row> {
             "round_decimals" => "decimals=2",
             _ => "",
         };
-        match (info.kind, info.arguments().len()) {
-            (Kind::Gated, _) => add(info.name, info.types, &[&[SIDE, 2 * SIDE]], ""),
-            (Kind::GatedGradients, _) => add(info.name, info.types, &[square, &[SIDE, 2 * SIDE]], ""),
-            (_, operands) => {
-                let shape = |k| if info.is_channel(k) { &[SIDE][..] } else { square };
-                add(info.name, info.types, &(0..operands).map(shape).collect::<Vec<_>>(), params);
-            }
-        }
+        // The last of fewer arguments than operands holds two of them.
+        let count = info.arguments().len();
+        let shape = |k: usize| match () {
+            () if info.is_channel(k) => &[SIDE][..],
+            () if k + 1 == count && count < info.operands.len() => &[SIDE, 2 * SIDE],
+            () => square,
+        };
+        add(info.name, info.types, &(0..count).map(shape).collect::<Vec<_>>(), params);
     }
     for info in others() {
         match info.name {

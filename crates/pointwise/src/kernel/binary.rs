@@ -1,9 +1,7 @@
 //! Kernel objects of ops of two operands: binary, per channel, gated.
 
-use pointwise_core::OpInfo;
-
 use super::{Kernel, KernelPlan, Operand};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// A binary op with its parameters and launch settings.
@@ -97,7 +95,7 @@ impl GatedKernel {
     /// # Errors
     /// A last dimension that is odd or missing, and those of [`BinaryKernel::run`].
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
-        self.0.run_one(&self.halves(&x.into())?)
+        self.0.run_one(&self.0.operands_of(&x.into())?)
     }
 
     /// The op on `x` of shape `(.., 2N)`, written to `y` of shape `(.., N)`, which shares no memory with `x`.
@@ -105,7 +103,7 @@ impl GatedKernel {
     /// # Errors
     /// As [`GatedKernel::run`] and [`BinaryKernel::run_into`].
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
-        self.0.run_into(&self.halves(&x.into())?, &mut [y.into()])
+        self.0.run_into(&self.0.operands_of(&x.into())?, &mut [y.into()])
     }
 
     /// The op on a gate and a value that are tensors of their own, broadcast.
@@ -134,25 +132,6 @@ impl GatedKernel {
     /// # Errors
     /// As there.
     pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<KernelPlan> {
-        self.0.plan(&self.halves(&x.into())?, &[y.into()])
-    }
-
-    pub(crate) fn halves<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
-        Ok(halves(&self.0.def.info, x)?.map(Operand::View))
-    }
-}
-
-/// Gate and value of an op: the halves of the last dimension of `x`.
-pub(super) fn halves<'a>(info: &OpInfo, x: &TensorView<'a>) -> Result<[TensorView<'a>; 2]> {
-    match x.shape().split_last() {
-        Some((size, outer)) if size.is_multiple_of(2) => {
-            let (last, half) = (outer.len(), size / 2);
-            Ok([x.narrow(last, 0, half)?, x.narrow(last, half, half)?])
-        }
-        _ => Err(ErrorKind::Unsupported {
-            what: format!("{} of shape {}", info.name, x.shape()),
-            advice: "the last dimension holds gate and value, so it must be even".to_owned(),
-        }
-        .into()),
+        self.0.plan(&self.0.operands_of(&x.into())?, &[y.into()])
     }
 }

@@ -33,7 +33,7 @@ impl Tuner {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
-        self.tune_kernel(&kernel.0, &kernel.halves(&x.into())?, &mut [y.into()])
+        self.tune_kernel(&kernel.0, &kernel.0.operands_of(&x.into())?, &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for an op of three operands.

@@ -5,6 +5,7 @@ use pointwise_core::rows::rounded;
 use pointwise_core::{DType, Kind, OpInfo, Philox};
 
 use super::OpDef;
+use super::gated::Halves;
 use super::rows::result_shape;
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
@@ -188,6 +189,9 @@ impl<'r> Kernel<'r> {
 
     /// The results in new contiguous tensors, in the order of [`OpInfo::results`].
     ///
+    /// A gated op takes gate and value, or one tensor whose last dimension holds both, as do its gradients, which then are one
+    /// tensor: the operands are [`OpInfo::arguments`], the results [`OpInfo::outputs`].
+    ///
     /// # Errors
     /// Another number of operands than the op has; operands whose types have no common one
     /// ([`result_type`](crate::kernel::result_type)), that lie on different devices or cannot be broadcast together, an
@@ -195,6 +199,9 @@ impl<'r> Kernel<'r> {
     /// from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory,
     /// the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
+        if let Some(halves) = Halves::of(&self.def.info, operands) {
+            return Ok(vec![self.run_halves(&halves)?]);
+        }
         if self.def.info.results.len() == 1 {
             return Ok(vec![self.run_one(operands)?]);
         }
@@ -257,6 +264,9 @@ impl<'r> Kernel<'r> {
     /// result; one that shares memory with another, or with an operand but is not the same view; of a random op one that
     /// is not contiguous.
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
+        if let (Some(halves), [y]) = (Halves::of(&self.def.info, operands), &mut *results) {
+            return self.run_halves_into(&halves, y.reborrow());
+        }
         match (Rewritten::of(self, operands)?, operands, &mut *results) {
             // Into another type it would convert.
             (Some(Rewritten::Copy(kernel)), [Operand::View(x), _], [y]) if x.dtype() == y.dtype() => {
@@ -405,6 +415,9 @@ impl<'r> Kernel<'r> {
     /// # Errors
     /// Fails for operands, types and parameters that [`Kernel::run`] refuses.
     pub fn results(&self, operands: &[Operand<'_>]) -> Result<Vec<(DType, Shape)>> {
+        if let Some(halves) = Halves::of(&self.def.info, operands) {
+            return Ok(vec![self.result_of_halves(&halves)?]);
+        }
         sized!(self.results_of(operands))
     }
 
@@ -430,6 +443,9 @@ impl<'r> Kernel<'r> {
     /// # Errors
     /// Those of [`Kernel::run_into`].
     pub fn plan(&self, operands: &[Operand<'_>], results: &[TensorView<'_>]) -> Result<KernelPlan> {
+        if let (Some(halves), [y]) = (Halves::of(&self.def.info, operands), results) {
+            return self.plan_of_halves(&halves, *y);
+        }
         sized!(self.plan_of_tensors(operands, results))
     }
 

@@ -1,8 +1,9 @@
-//! The kernel object of a gated op's gradients, in the halves of one tensor.
+//! Gated ops whose gate and value are the halves of one tensor; the kernel object of their gradients.
+
+use pointwise_core::{DType, Kind, OpInfo};
 
 use super::call::{CheckedOperands, Kernel, Results, Shared};
 use crate::error::{ErrorKind, Result};
-use crate::kernel::binary::halves;
 use crate::kernel::{KernelPlan, Operand, check};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -34,15 +35,7 @@ impl GatedGradientsKernel {
     /// A last dimension that is odd or missing, a `grad` that does not broadcast to `(.., N)`, an op of another number of
     /// results than two, or of two of different types, and those of [`Kernel::run`].
     pub fn run<'a>(&self, grad: impl Into<Operand<'a>>, x: impl Into<TensorView<'a>>) -> Result<Tensor> {
-        let x = x.into();
-        let mut ready = CheckedOperands::new();
-        self.ready(grad.into(), &x, &mut ready)?;
-        let dtype = self.0.def.info.result_type(0, ready.dtype);
-        let mut y = Tensor::empty(x.device(), dtype, *x.shape())?;
-        let pointer = y.as_mut_ptr()?;
-        // SAFETY: a new tensor.
-        unsafe { self.0.write(&ready, &self.targets(&x, pointer, y.view())?) }?;
-        Ok(y)
+        self.0.run_halves(&Halves::Gradient(grad.into(), x.into()))
     }
 
     /// The gradient of `x`, written to `y` of its shape, which may be `x` itself.
@@ -55,12 +48,7 @@ impl GatedGradientsKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<()> {
-        let (x, mut y) = (x.into(), y.into());
-        let mut ready = CheckedOperands::new();
-        self.ready(grad.into(), &x, &mut ready)?;
-        let pointer = y.as_mut_ptr()?;
-        // SAFETY: `y` is exclusively borrowed.
-        unsafe { self.0.write(&ready, &self.targets(&x, pointer, y.as_view())?) }
+        self.0.run_halves_into(&Halves::Gradient(grad.into(), x.into()), y.into())
     }
 
     /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
@@ -73,19 +61,109 @@ impl GatedGradientsKernel {
         x: impl Into<TensorView<'a>>,
         y: impl Into<TensorView<'a>>,
     ) -> Result<KernelPlan> {
-        let x = x.into();
-        let mut ready = CheckedOperands::new();
-        self.ready(grad.into(), &x, &mut ready)?;
-        self.0.plan_for(&ready, &self.targets(&x, std::ptr::null_mut(), y.into())?)
+        self.0.plan_of_halves(&Halves::Gradient(grad.into(), x.into()), y.into())
+    }
+}
+
+/// The operands of a gated op whose gate and value are the halves of one tensor, and those of its gradients.
+pub(in crate::kernel) enum Halves<'a> {
+    /// Gate and value.
+    Both(TensorView<'a>),
+    /// The gradient of the result; gate and value.
+    Gradient(Operand<'a>, TensorView<'a>),
+}
+
+impl<'a> Halves<'a> {
+    /// Returns the operands, if they are halves of one tensor.
+    pub(super) fn of(info: &OpInfo, operands: &[Operand<'a>]) -> Option<Halves<'a>> {
+        match (info.kind, operands) {
+            (Kind::Gated, [Operand::View(x)]) => Some(Halves::Both(*x)),
+            (Kind::GatedGradients, [grad, Operand::View(x)]) => Some(Halves::Gradient(*grad, *x)),
+            _ => None,
+        }
+    }
+}
+
+/// Gate and value of an op: the halves of the last dimension of `x`.
+fn halves<'a>(info: &OpInfo, x: &TensorView<'a>) -> Result<[TensorView<'a>; 2]> {
+    match x.shape().split_last() {
+        Some((size, outer)) if size.is_multiple_of(2) => {
+            let (last, half) = (outer.len(), size / 2);
+            Ok([x.narrow(last, 0, half)?, x.narrow(last, half, half)?])
+        }
+        _ => Err(ErrorKind::Unsupported {
+            what: format!("{} of shape {}", info.name, x.shape()),
+            advice: "the last dimension holds gate and value, so it must be even".to_owned(),
+        }
+        .into()),
+    }
+}
+
+impl Kernel<'_> {
+    /// The halves of `x` as operands.
+    pub(crate) fn operands_of<'a>(&self, x: &TensorView<'a>) -> Result<[Operand<'a>; 2]> {
+        Ok(halves(&self.def.info, x)?.map(Operand::View))
     }
 
-    fn ready<'a>(
+    /// The result in a new tensor.
+    pub(in crate::kernel) fn run_halves(&self, operands: &Halves<'_>) -> Result<Tensor> {
+        let (grad, x) = match operands {
+            Halves::Both(x) => return self.run_one(&self.operands_of(x)?),
+            Halves::Gradient(grad, x) => (*grad, x),
+        };
+        let mut ready = CheckedOperands::new();
+        self.ready_halves(grad, x, &mut ready)?;
+        let dtype = self.def.info.result_type(0, ready.dtype);
+        let mut y = Tensor::empty(x.device(), dtype, *x.shape())?;
+        let pointer = y.as_mut_ptr()?;
+        // SAFETY: a new tensor.
+        unsafe { self.write(&ready, &self.target_halves(x, pointer, y.view())?) }?;
+        Ok(y)
+    }
+
+    /// The result, written to `y`.
+    pub(in crate::kernel) fn run_halves_into(&self, operands: &Halves<'_>, mut y: TensorViewMut<'_>) -> Result<()> {
+        let (grad, x) = match operands {
+            Halves::Both(x) => return self.run_into(&self.operands_of(x)?, &mut [y]),
+            Halves::Gradient(grad, x) => (*grad, x),
+        };
+        let mut ready = CheckedOperands::new();
+        self.ready_halves(grad, x, &mut ready)?;
+        let pointer = y.as_mut_ptr()?;
+        // SAFETY: `y` is exclusively borrowed.
+        unsafe { self.write(&ready, &self.target_halves(x, pointer, y.as_view())?) }
+    }
+
+    /// What [`Kernel::run_halves_into`] would launch on a CUDA device.
+    pub(in crate::kernel) fn plan_of_halves(&self, operands: &Halves<'_>, y: TensorView<'_>) -> Result<KernelPlan> {
+        let (grad, x) = match operands {
+            Halves::Both(x) => return self.plan(&self.operands_of(x)?, &[y]),
+            Halves::Gradient(grad, x) => (*grad, x),
+        };
+        let mut ready = CheckedOperands::new();
+        self.ready_halves(grad, x, &mut ready)?;
+        self.plan_for(&ready, &self.target_halves(x, std::ptr::null_mut(), y)?)
+    }
+
+    /// Element type and shape of the result.
+    pub(super) fn result_of_halves(&self, operands: &Halves<'_>) -> Result<(DType, Shape)> {
+        let (grad, x) = match operands {
+            Halves::Both(x) => return Ok(self.results(&self.operands_of(x)?)?.swap_remove(0)),
+            Halves::Gradient(grad, x) => (*grad, x),
+        };
+        let mut ready = CheckedOperands::new();
+        self.ready_halves(grad, x, &mut ready)?;
+        Ok((self.def.info.result_type(0, ready.dtype), *x.shape()))
+    }
+
+    /// Checks the operands of gradients in halves.
+    fn ready_halves<'a>(
         &self,
         grad: Operand<'a>,
         x: &TensorView<'a>,
         ready: &mut CheckedOperands<'a, OPERANDS>,
     ) -> Result<()> {
-        let info = &self.0.def.info;
+        let info = &self.def.info;
         // Any op may be asked to run so. There are two halves to write to.
         if info.operands.len() != OPERANDS {
             return Err(check::wrong_count(info, "operands", info.operands, OPERANDS));
@@ -94,7 +172,7 @@ impl GatedGradientsKernel {
             return Err(check::wrong_count(info, "results", info.results, 2));
         }
         let [gate, value] = halves(info, x)?;
-        self.0.ready(&[grad, Operand::View(gate), Operand::View(value)], ready)?;
+        self.ready(&[grad, Operand::View(gate), Operand::View(value)], ready)?;
         if &ready.shape != gate.shape() {
             let got = match grad {
                 Operand::View(grad) => *grad.shape(),
@@ -113,8 +191,13 @@ impl GatedGradientsKernel {
     }
 
     /// The halves of `y`'s last dimension as results; `pointer` is its first element.
-    fn targets<'a>(&self, x: &TensorView<'a>, pointer: *mut u8, y: TensorView<'a>) -> Result<Results<'a, TENSORS>> {
-        let [front, back] = halves(&self.0.def.info, &y)?;
+    fn target_halves<'a>(
+        &self,
+        x: &TensorView<'a>,
+        pointer: *mut u8,
+        y: TensorView<'a>,
+    ) -> Result<Results<'a, TENSORS>> {
+        let [front, back] = halves(&self.def.info, &y)?;
         let mut targets = Results::new(Shared::Halves { x: *x, y });
         targets.set(0, pointer, front);
         targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
