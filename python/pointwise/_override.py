@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _native, _register
+from . import _native, _override_rows, _register
 
 # All ops that can be covered, and those that are now.
 _COVERED, _CHOSEN = (), ()
@@ -56,7 +56,9 @@ def override(enabled=True, *, ops=None):
 
 
 def _plain(name):
-    """The name of an op without its overload, and of an in-place form that of the op."""
+    """The name of an op without its overload, of an in-place form that of the op, and of one on rows that of its function."""
+    if function := _override_rows.FUNCTIONS.get(name.removeprefix("aten::")):
+        return function
     return name.removeprefix("aten::").partition(".")[0].removesuffix("_")
 
 
@@ -67,12 +69,14 @@ def _register_all():
     there = [(name, number) for name, number in found if _is_op(name)]
     lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)
     _native.implement(torch_path, "aten", lines)
-    _COVERED = tuple(sorted(f"aten::{name}" for name, _ in there))
+    _COVERED = tuple(sorted(f"aten::{name}" for name in [*(name for name, _ in there), *_override_rows.FUNCTIONS]))
 
 
 def _cover(names):
     global _CHOSEN
-    _native.override_choose([name.removeprefix("aten::") for name in names])
+    chosen = [name.removeprefix("aten::") for name in names]
+    _native.override_choose(chosen)
+    _override_rows.choose([name for name in chosen if name in _override_rows.FUNCTIONS])
     _CHOSEN = tuple(names)
 
 

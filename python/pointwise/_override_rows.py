@@ -1,0 +1,303 @@
+"""Kernels under torch's ops on rows: softmax, norms and logsumexp over the last dimension, forward and backward.
+
+Each op of aten that they come down to has a program, fused at run time, that reads and writes what torch's kernel does: the
+means and deviations that backward reads, too, and f32 of operands of f16. As those of elementwise ops (`_override`) the kernels are
+registered for BackendSelect, so that autograd, autocast, vmap and subclasses are torch's. A call that no program serves goes on
+to torch's kernel by the keys that are left.
+"""
+
+import functools
+import json
+
+import torch
+
+from . import _fused
+
+aten = torch.ops.aten
+_BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
+# The keys of dense tensors of one device.
+_CPU, _CUDA = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr() for name in ("CPU", "CUDA"))
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+# What a kernel walks and counts to.
+_MOST_DIMENSIONS, _MOST_ELEMENTS = 8, 2**31
+
+
+class _Value:
+    """A value of a program, in f32. `row`: each row has it once."""
+
+    def __init__(self, program, at, row):
+        self.program, self.at, self.row = program, at, row
+
+    def op(self, name, *others, params=()):
+        """An op of pointwise over it and others."""
+        values = [self, *others]
+        row = all(v.row for v in values if isinstance(v, _Value))
+        return self.program.step({"op": name, "params": list(params)}, values, row)
+
+    def __add__(self, other):
+        return self.op("add", other, params=[None])
+
+    def __sub__(self, other):
+        return self.op("sub", other, params=[None])
+
+    def __mul__(self, other):
+        return self.op("mul", other)
+
+    def reduce(self, kind):
+        """Its sum, mean or largest over each row."""
+        return self.program.step({"reduce": kind}, [self], True)
+
+
+class _Program:
+    """A program while it is made, over operands of these types. A row operand (None) is none that is there."""
+
+    def __init__(self, *dtypes):
+        self.operands = [{"dtype": _fused.NAMES[dtype], "scalar": False} for dtype in dtypes]
+        self.steps, self.dtypes = [], dtypes
+
+    def step(self, step, args, row):
+        """Adds a step. Returns its value."""
+        args = [{"v": a.at} if isinstance(a, _Value) else {"n": a} for a in args]
+        self.steps.append({**step, "args": args})
+        return _Value(self, len(self.operands) + len(self.steps) - 1, row)
+
+    def values(self):
+        """The operands in f32."""
+        values = [_Value(self, at, False) for at in range(len(self.operands))]
+        return [
+            v if dtype == torch.float32 else self.step({"to": "f32"}, [v], False)
+            for v, dtype in zip(values, self.dtypes)
+        ]
+
+    def number(self, *results):
+        """Returns its number. A result is a value and its element type."""
+        stored = [
+            v if dtype == torch.float32 else self.step({"to": _fused.NAMES[dtype]}, [v], v.row) for v, dtype in results
+        ]
+        text = {"operands": self.operands, "steps": self.steps, "results": [{"v": v.at} for v in stored]}
+        return _fused.number(json.dumps(text), [(dtype, v.row, 1, 0) for v, dtype in results])
+
+
+def _run(keys, program, *operands):
+    """The results of a program for tensors that are there."""
+    # No `__torch_function__` sees this call: it is torch's own that a user makes.
+    return torch.ops.pointwise.fused.default.redispatch(keys, program, [x for x in operands if x is not None])
+
+
+def _is_served(raw, x, dtypes=_FLOATS):
+    """True if a tensor has rows of a type and in a number that kernels take."""
+    # `raw` tells sparse, quantised, nested and meta tensors, and such of several devices.
+    return (
+        (raw == _CPU or raw == _CUDA)
+        and x.dtype in dtypes
+        and 0 < x.dim() <= _MOST_DIMENSIONS
+        and 0 < x.numel() < _MOST_ELEMENTS
+    )
+
+
+def _is_last(x, dim):
+    return dim == -1 or dim == x.dim() - 1
+
+
+def _rows(x):
+    """The tensor with the elements of a row one after another. torch's own kernels copy all that is not contiguous."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+@functools.cache
+def _softmax_program(is_log, dtype, result):
+    program = _Program(dtype)
+    (x,) = program.values()
+    shifted = x - x.reduce("amax")
+    e = shifted.op("exp")
+    total = e.reduce("sum")
+    return program.number((shifted - total.op("log") if is_log else e.op("div", total), result))
+
+
+def _softmax(is_log, keys, raw, x, dim, half_to_float):
+    if not _is_served(raw, x) or not _is_last(x, dim):
+        return None
+    result = x.dtype
+    if half_to_float:
+        # So torch's functions call it for f16 on a GPU alone.
+        if x.dtype != torch.float16 or raw != _CUDA:
+            return None
+        result = torch.float32
+    return _run(keys, _softmax_program(is_log, x.dtype, result), _rows(x))[0]
+
+
+@functools.cache
+def _softmax_backward_program(is_log, dtype, result):
+    program = _Program(dtype, dtype)
+    grad, y = program.values()
+    if is_log:
+        return program.number((grad - y.op("exp") * grad.reduce("sum"), result))
+    product = grad * y
+    return program.number((product - y * product.reduce("sum"), result))
+
+
+def _softmax_backward(is_log, keys, raw, grad, y, dim, dtype):
+    if not _is_served(raw, grad) or not _is_last(grad, dim) or grad.dtype != y.dtype or grad.shape != y.shape:
+        return None
+    if dtype != grad.dtype and (dtype != torch.float16 or grad.dtype != torch.float32 or raw != _CUDA):
+        return None
+    return _run(keys, _softmax_backward_program(is_log, grad.dtype, dtype), _rows(grad), _rows(y))[0]
+
+
+@functools.cache
+def _norm_program(is_centred, eps, dtype, has_weight, has_bias, statistics):
+    program = _Program(*[dtype] * (1 + has_weight + has_bias))
+    x, *others = program.values()
+    mean = x.reduce("mean") if is_centred else None
+    d = x - mean if is_centred else x
+    rstd = ((d * d).reduce("mean") + eps).op("rsqrt")
+    y = d * rstd
+    y = y * others[0] if has_weight else y
+    y = y + others[-1] if has_bias else y
+    return program.number((y, dtype), *([(mean, statistics)] if is_centred else []), (rstd, statistics))
+
+
+def _flat(x, shape):
+    """The tensor whose trailing dimensions are one; None if it is no view."""
+    if len(shape) == 1:
+        return x
+    return x.flatten(x.dim() - len(shape)) if x.is_contiguous() else None
+
+
+def _norm(is_centred, keys, raw, x, shape, weight, bias, eps):
+    n, shape = len(shape), tuple(shape)
+    if not _is_served(raw, x) or not 0 < n <= x.dim() or x.shape[-n:] != shape:
+        return None
+    for other in (weight, bias):
+        if other is not None and (other.dtype != x.dtype or other.shape != shape):
+            return None
+    rows = _flat(x, shape)
+    if rows is None:
+        return None
+    # As torch has them: on the CPU of the operands' type.
+    statistics = torch.float32 if raw == _CUDA else x.dtype
+    eps = torch.finfo(torch.float32).eps if eps is None else eps
+    program = _norm_program(is_centred, eps, x.dtype, weight is not None, bias is not None, statistics)
+    others = [None if other is None else other.reshape(-1) for other in (weight, bias)]
+    y, *made = _run(keys, program, _rows(rows), *others)
+    if n > 1:
+        y = y.view(x.shape)
+        made = [m.view(*x.shape[:-n], *(1,) * n) for m in made]
+    return (y, *made)
+
+
+@functools.cache
+def _norm_backward_program(is_centred, dtype, has_weight, statistics):
+    program = _Program(dtype, dtype, *[statistics] * (1 + is_centred), *[dtype] * has_weight)
+    grad, x, *others = program.values()
+    scaled = grad * others[-1] if has_weight else grad
+    d = x - others[0] if is_centred else x
+    rstd = others[is_centred]
+    normal = d * rstd
+    inner = scaled - normal * (scaled * normal).reduce("mean")
+    inner = inner - scaled.reduce("mean") if is_centred else inner
+    return program.number((rstd * inner, dtype))
+
+
+def _norm_backward(is_centred, keys, raw, grad, x, shape, *others):
+    """The gradient of the operand. Those of weight and bias, which are sums over the rows, are torch's."""
+    *statistics, weight = others[: 2 + is_centred]
+    mask = others[-1]
+    n, shape = len(shape), tuple(shape)
+    if not mask[0] or not _is_served(raw, grad) or grad.dtype != x.dtype or grad.shape != x.shape:
+        return None
+    if not 0 < n <= x.dim() or x.shape[-n:] != shape:
+        return None
+    if weight is not None and (weight.dtype != x.dtype or weight.shape != shape):
+        return None
+    grads, rows = _flat(grad, shape), _flat(x, shape)
+    if grads is None or rows is None:
+        return None
+    program = _norm_backward_program(is_centred, x.dtype, weight is not None, statistics[0].dtype)
+    statistics = [_flat(v, shape) for v in statistics]
+    given = None if weight is None else weight.reshape(-1)
+    (made,) = _run(keys, program, _rows(grads), _rows(rows), *statistics, given)
+    made = made.view(x.shape)
+    if not any(mask[1:]):
+        return (made, *(None for _ in mask[1:]))
+    op = aten.native_layer_norm_backward if is_centred else aten._fused_rms_norm_backward
+    rest = op.default.redispatch(keys, grad, x, shape, *others[:-1], [False, *mask[1:]])
+    return (made, *rest[1:])
+
+
+@functools.cache
+def _logsumexp_program(dtype):
+    program = _Program(dtype)
+    (x,) = program.values()
+    top = x.reduce("amax")
+    # A row of infinities has no difference.
+    finite = top.op("nan_to_num", params=[0.0, 0.0, 0.0])
+    return program.number(((x - finite).op("exp").reduce("sum").op("log") + finite, dtype))
+
+
+def _logsumexp(keys, raw, x, dim, keepdim=False):
+    if not _is_served(raw, x) or len(dim) != 1 or not _is_last(x, dim[0]) or x.has_names():
+        return None
+    (y,) = _run(keys, _logsumexp_program(x.dtype), _rows(x))
+    return y if keepdim else y.squeeze(-1)
+
+
+def _rms_norm(keys, raw, x, shape, weight, eps):
+    return _norm(False, keys, raw, x, shape, weight, None, eps)
+
+
+# By the function that users call: aten's ops that it comes down to, and what serves a call of each or returns None.
+OPS = {
+    "softmax": {
+        "_softmax": functools.partial(_softmax, False),
+        "_softmax_backward_data": functools.partial(_softmax_backward, False),
+    },
+    "log_softmax": {
+        "_log_softmax": functools.partial(_softmax, True),
+        "_log_softmax_backward_data": functools.partial(_softmax_backward, True),
+    },
+    "layer_norm": {
+        "native_layer_norm": functools.partial(_norm, True),
+        "native_layer_norm_backward": functools.partial(_norm_backward, True),
+    },
+    "rms_norm": {"_fused_rms_norm": _rms_norm, "_fused_rms_norm_backward": functools.partial(_norm_backward, False)},
+    "logsumexp": {"logsumexp": _logsumexp},
+}
+# The function of each of them.
+FUNCTIONS = {name: function for function, ops in OPS.items() for name in ops}
+
+
+class Counter:
+    """The number of calls that were served."""
+
+    calls = 0
+
+
+def _kernel(name):
+    """The kernel of an op."""
+    serve, next = OPS[FUNCTIONS[name]][name], getattr(aten, name).default
+
+    def run(keys, *args, **more):
+        keys = keys & _BELOW
+        results = serve(keys, keys.raw_repr(), *args, **more)
+        if results is None:
+            return next.redispatch(keys, *args, **more)
+        Counter.calls += 1
+        return results
+
+    return run
+
+
+_library = None
+
+
+def choose(names):
+    """Lets calls of these ops run pointwise's kernels, and calls of all others torch's: nothing is registered for them then."""
+    global _library
+    if _library is not None:
+        _library._destroy()
+        _library = None
+    if names:
+        _library = torch.library.Library("aten", "IMPL")
+        for name in names:
+            _library.impl(name, _kernel(name), "BackendSelect", with_keyset=True)
