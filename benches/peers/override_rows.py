@@ -3,8 +3,8 @@
 
     python3 benches/peers/override_rows.py [--op NAME]... [--dtype NAME]... [--rounds N] [--json FILE]
 
-Eager calls and calls under `override()` take turns, cold; a figure is the median of the rounds, in microseconds. `host` is the time
-that the host takes to enqueue one forward call. Needs torch and the package pointwise, and a GPU."""
+Eager calls and calls under `override()` take turns, cold; a figure is the median of the rounds, in microseconds. `host`
+is the time that the host takes to enqueue one forward call. Needs torch and the package pointwise, and a GPU."""
 
 import json
 import statistics

@@ -1,9 +1,10 @@
 """Kernels under torch's ops on rows: softmax, norms and logsumexp over the last dimension, forward and backward.
 
-Each op of aten that they come down to has a program, fused at run time, that reads and writes what torch's kernel does: the
-means and deviations that backward reads, too, and f32 of operands of f16. As those of elementwise ops (`_override`) the kernels are
-registered for BackendSelect, so that autograd, autocast, vmap and subclasses are torch's. A call that no program serves goes on
-to torch's kernel by the keys that are left.
+They stand under the ops of aten that torch's functions come down to, at BackendSelect as those of elementwise ops
+(`_override`): autograd, autocast, vmap and subclasses are torch's. A call that is not served goes on to torch's kernel by
+the keys that are left. Softmax and logsumexp run the kernels of pointwise's own ops. Norms also give the means and
+deviations that torch's backward reads, and gradients of softmax read its result, which no op has: these are programs, fused
+at run time.
 """
 
 import functools
@@ -20,8 +21,8 @@ _BELOW_AUTOGRAD = torch._C._after_ADInplaceOrView_keyset - torch._C.DispatchKeyS
 # The keys of dense tensors of one device.
 _CPU, _CUDA = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr() for name in ("CPU", "CUDA"))
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-# What a kernel walks and counts to.
-_MOST_DIMENSIONS, _MOST_ELEMENTS = 8, 2**31
+# What a kernel walks.
+_MOST_DIMENSIONS = 8
 
 
 class _Value:
@@ -51,7 +52,7 @@ class _Value:
 
 
 class _Program:
-    """A program while it is made, over operands of these types. A row operand (None) is none that is there."""
+    """A program while it is made, over operands of these types. It computes in f32."""
 
     def __init__(self, *dtypes):
         self.operands = [{"dtype": _fused.NAMES[dtype], "scalar": False} for dtype in dtypes]
@@ -86,15 +87,10 @@ def _run(keys, program, *operands):
     return torch.ops.pointwise.fused.default.redispatch(keys, program, [x for x in operands if x is not None])
 
 
-def _is_served(raw, x, dtypes=_FLOATS):
-    """True if a tensor has rows of a type and in a number that kernels take."""
+def _is_served(raw, x):
+    """True if a tensor has rows that kernels take."""
     # `raw` tells sparse, quantised, nested and meta tensors, and such of several devices.
-    return (
-        (raw == _CPU or raw == _CUDA)
-        and x.dtype in dtypes
-        and 0 < x.dim() <= _MOST_DIMENSIONS
-        and 0 < x.numel() < _MOST_ELEMENTS
-    )
+    return (raw == _CPU or raw == _CUDA) and x.dtype in _FLOATS and 0 < x.dim() <= _MOST_DIMENSIONS and x.numel() > 0
 
 
 def _is_last(x, dim):
@@ -106,47 +102,29 @@ def _rows(x):
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-@functools.cache
-def _softmax_program(is_log, dtype, result):
-    program = _Program(dtype)
-    (x,) = program.values()
-    shifted = x - x.reduce("amax")
-    e = shifted.op("exp")
-    total = e.reduce("sum")
-    if is_log:
-        return program.number((shifted - total.op("log"), result))
-    # A product is faster, and what it rounds more does not show in 16 bits.
-    return program.number((e.op("div", total) if result == torch.float32 else e * total.op("reciprocal"), result))
-
-
-def _softmax(is_log, keys, raw, x, dim, half_to_float):
-    if not _is_served(raw, x) or not _is_last(x, dim):
+def _softmax(name, keys, raw, x, dim, half_to_float):
+    # Of f16 in and f32 out there is no kernel.
+    if half_to_float or not _is_served(raw, x) or not _is_last(x, dim):
         return None
-    result = x.dtype
-    if half_to_float:
-        # So torch's functions call it for f16 on a GPU alone.
-        if x.dtype != torch.float16 or raw != _CUDA:
-            return None
-        result = torch.float32
-    return _run(keys, _softmax_program(is_log, x.dtype, result), _rows(x))[0]
+    return getattr(torch.ops.pointwise_kernels, name).default.redispatch(keys, _rows(x), 1.0)
 
 
 @functools.cache
-def _softmax_backward_program(is_log, dtype, result):
+def _softmax_backward_program(name, dtype):
     program = _Program(dtype, dtype)
     grad, y = program.values()
-    if is_log:
-        return program.number((grad - y.op("exp") * grad.reduce("sum"), result))
+    if name == "log_softmax":
+        return program.number((grad - y.op("exp") * grad.reduce("sum"), dtype))
     product = grad * y
-    return program.number((product - y * product.reduce("sum"), result))
+    return program.number((product - y * product.reduce("sum"), dtype))
 
 
-def _softmax_backward(is_log, keys, raw, grad, y, dim, dtype):
-    if not _is_served(raw, grad) or not _is_last(grad, dim) or grad.dtype != y.dtype or grad.shape != y.shape:
+def _softmax_backward(name, keys, raw, grad, y, dim, dtype):
+    if not _is_served(raw, grad) or not _is_last(grad, dim) or grad.shape != y.shape:
         return None
-    if dtype != grad.dtype and (dtype != torch.float16 or grad.dtype != torch.float32 or raw != _CUDA):
+    if grad.dtype != y.dtype or grad.dtype != dtype:
         return None
-    return _run(keys, _softmax_backward_program(is_log, grad.dtype, dtype), _rows(grad), _rows(y))[0]
+    return _run(keys, _softmax_backward_program(name, dtype), _rows(grad), _rows(y))[0]
 
 
 @functools.cache
@@ -230,21 +208,11 @@ def _norm_backward(is_centred, keys, raw, grad, x, shape, *others):
     return (made, *rest[1:])
 
 
-@functools.cache
-def _logsumexp_program(dtype):
-    program = _Program(dtype)
-    (x,) = program.values()
-    top = x.reduce("amax")
-    # A row of infinities has no difference.
-    finite = top.op("nan_to_num", params=[0.0, 0.0, 0.0])
-    return program.number(((x - finite).op("exp").reduce("sum").op("log") + finite, dtype))
-
-
 def _logsumexp(keys, raw, x, dim, keepdim=False):
     if not _is_served(raw, x) or len(dim) != 1 or not _is_last(x, dim[0]):
         return None
-    (y,) = _run(keys, _logsumexp_program(x.dtype), _rows(x))
-    return y if keepdim else y.squeeze(-1)
+    y = torch.ops.pointwise_kernels.logsumexp.default.redispatch(keys, _rows(x))
+    return y.unsqueeze(-1) if keepdim else y
 
 
 def _rms_norm(keys, raw, x, shape, weight, eps):
@@ -254,12 +222,12 @@ def _rms_norm(keys, raw, x, shape, weight, eps):
 # By the function that users call: aten's ops that it comes down to, and what serves a call of each or returns None.
 OPS = {
     "softmax": {
-        "_softmax": functools.partial(_softmax, False),
-        "_softmax_backward_data": functools.partial(_softmax_backward, False),
+        "_softmax": functools.partial(_softmax, "softmax"),
+        "_softmax_backward_data": functools.partial(_softmax_backward, "softmax"),
     },
     "log_softmax": {
-        "_log_softmax": functools.partial(_softmax, True),
-        "_log_softmax_backward_data": functools.partial(_softmax_backward, True),
+        "_log_softmax": functools.partial(_softmax, "log_softmax"),
+        "_log_softmax_backward_data": functools.partial(_softmax_backward, "log_softmax"),
     },
     "layer_norm": {
         "native_layer_norm": functools.partial(_norm, True),
@@ -294,7 +262,7 @@ def _kernel(name):
 
 
 def _rms_norm_of_cpu(keys, x, shape, weight, eps):
-    """torch makes this op of others on the CPU, above BackendSelect. Without a gradient its program serves a call before that."""
+    """On the CPU torch makes the op of others, above BackendSelect. A call without a gradient is served before that."""
     leaves = [x] if weight is None else [x, weight]
     is_asked = forward_ad._current_level >= 0 or torch.is_grad_enabled() and any(v.requires_grad for v in leaves)
     keys = keys & _BELOW_AUTOGRAD
@@ -309,7 +277,7 @@ _library = None
 
 
 def choose(names):
-    """Lets calls of these ops run pointwise's kernels, and calls of all others torch's: nothing is registered for them then."""
+    """Lets calls of these ops run pointwise's kernels, and calls of all others torch's: for them nothing is registered."""
     global _library
     if _library is not None:
         _library._destroy()
