@@ -9,6 +9,7 @@ at run time.
 
 import functools
 import json
+import math
 
 import torch
 from torch.autograd import forward_ad
@@ -23,6 +24,8 @@ _CPU, _CUDA = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 # What a kernel walks.
 _MOST_DIMENSIONS = 8
+# Bytes: on a GPU, rows of whole vectors are read by these, and rows that threads can hold are read once.
+_VECTOR, _LONGEST = 16, 2**15
 
 
 class _Value:
@@ -87,14 +90,17 @@ def _run(keys, program, *operands):
     return torch.ops.pointwise.fused.default.redispatch(keys, program, [x for x in operands if x is not None])
 
 
-def _is_served(raw, x):
-    """True if a tensor has rows that kernels take."""
-    # `raw` tells sparse, quantised, nested and meta tensors, and such of several devices.
-    return (raw == _CPU or raw == _CUDA) and x.dtype in _FLOATS and 0 < x.dim() <= _MOST_DIMENSIONS and x.numel() > 0
+def _is_served(is_gpu, x, length):
+    """True if a tensor has rows of this length that kernels take, and take in good time."""
+    if is_gpu and (length * x.itemsize % _VECTOR or length * x.itemsize > _LONGEST):
+        return False
+    return x.dtype in _FLOATS and x.dim() <= _MOST_DIMENSIONS and x.numel() > 0
 
 
-def _is_last(x, dim):
-    return dim == -1 or dim == x.dim() - 1
+def _has_rows(is_gpu, x, dim):
+    """True for rows along a dimension that is the last."""
+    last = x.dim() - 1
+    return last >= 0 and (dim == -1 or dim == last) and _is_served(is_gpu, x, x.shape[-1])
 
 
 def _rows(x):
@@ -102,9 +108,9 @@ def _rows(x):
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _softmax(name, keys, raw, x, dim, half_to_float):
+def _softmax(name, keys, is_gpu, x, dim, half_to_float):
     # Of f16 in and f32 out there is no kernel.
-    if half_to_float or not _is_served(raw, x) or not _is_last(x, dim):
+    if half_to_float or not _has_rows(is_gpu, x, dim):
         return None
     return getattr(torch.ops.pointwise_kernels, name).default.redispatch(keys, _rows(x), 1.0)
 
@@ -119,10 +125,8 @@ def _softmax_backward_program(name, dtype):
     return program.number((product - y * product.reduce("sum"), dtype))
 
 
-def _softmax_backward(name, keys, raw, grad, y, dim, dtype):
-    if not _is_served(raw, grad) or not _is_last(grad, dim) or grad.shape != y.shape:
-        return None
-    if grad.dtype != y.dtype or grad.dtype != dtype:
+def _softmax_backward(name, keys, is_gpu, grad, y, dim, dtype):
+    if not _has_rows(is_gpu, grad, dim) or grad.shape != y.shape or grad.dtype != y.dtype or grad.dtype != dtype:
         return None
     return _run(keys, _softmax_backward_program(name, dtype), _rows(grad), _rows(y))[0]
 
@@ -140,6 +144,12 @@ def _norm_program(is_centred, eps, dtype, has_weight, has_bias, statistics):
     return program.number((y, dtype), *([(mean, statistics)] if is_centred else []), (rstd, statistics))
 
 
+def _has_shape(is_gpu, x, shape):
+    """True for rows along the dimensions of a shape that are the last."""
+    n = len(shape)
+    return 0 < n <= x.dim() and x.shape[-n:] == shape and _is_served(is_gpu, x, math.prod(shape))
+
+
 def _flat(x, shape):
     """The tensor whose trailing dimensions are one; None if it is no view."""
     if len(shape) == 1:
@@ -147,9 +157,9 @@ def _flat(x, shape):
     return x.flatten(x.dim() - len(shape)) if x.is_contiguous() else None
 
 
-def _norm(is_centred, keys, raw, x, shape, weight, bias, eps):
+def _norm(is_centred, keys, is_gpu, x, shape, weight, bias, eps):
     n, shape = len(shape), tuple(shape)
-    if not _is_served(raw, x) or not 0 < n <= x.dim() or x.shape[-n:] != shape:
+    if not _has_shape(is_gpu, x, shape):
         return None
     for other in (weight, bias):
         if other is not None and (other.dtype != x.dtype or other.shape != shape):
@@ -158,7 +168,7 @@ def _norm(is_centred, keys, raw, x, shape, weight, bias, eps):
     if rows is None:
         return None
     # As torch has them: on the CPU of the operands' type.
-    statistics = torch.float32 if raw == _CUDA else x.dtype
+    statistics = torch.float32 if is_gpu else x.dtype
     eps = torch.finfo(torch.float32).eps if eps is None else eps
     program = _norm_program(is_centred, eps, x.dtype, weight is not None, bias is not None, statistics)
     others = [None if other is None else other.reshape(-1) for other in (weight, bias)]
@@ -182,14 +192,12 @@ def _norm_backward_program(is_centred, dtype, has_weight, statistics):
     return program.number((rstd * inner, dtype))
 
 
-def _norm_backward(is_centred, keys, raw, grad, x, shape, *others):
+def _norm_backward(is_centred, keys, is_gpu, grad, x, shape, *others):
     """The gradient of the operand. Those of weight and bias, which are sums over the rows, are torch's."""
     *statistics, weight = others[: 2 + is_centred]
     mask = others[-1]
-    n, shape = len(shape), tuple(shape)
-    if not mask[0] or not _is_served(raw, grad) or grad.dtype != x.dtype or grad.shape != x.shape:
-        return None
-    if not 0 < n <= x.dim() or x.shape[-n:] != shape:
+    shape = tuple(shape)
+    if not mask[0] or not _has_shape(is_gpu, x, shape) or grad.dtype != x.dtype or grad.shape != x.shape:
         return None
     if weight is not None and (weight.dtype != x.dtype or weight.shape != shape):
         return None
@@ -208,15 +216,15 @@ def _norm_backward(is_centred, keys, raw, grad, x, shape, *others):
     return (made, *rest[1:])
 
 
-def _logsumexp(keys, raw, x, dim, keepdim=False):
-    if not _is_served(raw, x) or len(dim) != 1 or not _is_last(x, dim[0]):
+def _logsumexp(keys, is_gpu, x, dim, keepdim=False):
+    if len(dim) != 1 or not _has_rows(is_gpu, x, dim[0]):
         return None
     y = torch.ops.pointwise_kernels.logsumexp.default.redispatch(keys, _rows(x))
     return y.unsqueeze(-1) if keepdim else y
 
 
-def _rms_norm(keys, raw, x, shape, weight, eps):
-    return _norm(False, keys, raw, x, shape, weight, None, eps)
+def _rms_norm(keys, is_gpu, x, shape, weight, eps):
+    return _norm(False, keys, is_gpu, x, shape, weight, None, eps)
 
 
 # By the function that users call: aten's ops that it comes down to, and what serves a call of each or returns None.
@@ -252,7 +260,9 @@ def _kernel(name):
 
     def run(keys, *args, **more):
         keys = keys & _BELOW
-        results = serve(keys, keys.raw_repr(), *args, **more)
+        raw = keys.raw_repr()
+        # All else is sparse, quantised, nested or meta, or on another device, or on several.
+        results = serve(keys, raw == _CUDA, *args, **more) if raw in (_CPU, _CUDA) else None
         if results is None:
             return next.redispatch(keys, *args, **more)
         Counter.calls += 1
@@ -266,7 +276,8 @@ def _rms_norm_of_cpu(keys, x, shape, weight, eps):
     leaves = [x] if weight is None else [x, weight]
     is_asked = forward_ad._current_level >= 0 or torch.is_grad_enabled() and any(v.requires_grad for v in leaves)
     keys = keys & _BELOW_AUTOGRAD
-    results = None if is_asked else _rms_norm(keys, keys.raw_repr(), x, shape, weight, eps)
+    is_plain = not is_asked and keys.raw_repr() == _CPU
+    results = _rms_norm(keys, False, x, shape, weight, eps) if is_plain else None
     if results is None:
         return aten._fused_rms_norm.default.decompose(x, shape, weight, eps)
     Counter.calls += 1

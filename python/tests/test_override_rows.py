@@ -99,8 +99,9 @@ def test_values_and_gradients(name, shape, dtype, device):
         count = _override_rows.Counter.calls
         ours = results(name, args)
         count = _override_rows.Counter.calls - count
-    # On the CPU torch's norm with a gradient is made of other ops.
-    assert count == {"rms_norm": 2 if device == "cuda" else 0, "logsumexp": 1}.get(name, 2)
+    # On the CPU torch's norm with a gradient is made of other ops; on a GPU rows that are no whole vectors are torch's.
+    is_served = args[0].shape[-1] * dtype.itemsize % 16 == 0 if device == "cuda" else name != "rms_norm"
+    assert count == is_served * (1 if name == "logsumexp" else 2)
     floor = {torch.float32: 2e-7, torch.float16: 5e-4, torch.bfloat16: 4e-3}[dtype]
     for got, want, known in zip(ours, eager, exact):
         assert (got.dtype, got.shape, got.stride()) == (want.dtype, want.shape, want.stride())
