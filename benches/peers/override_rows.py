@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times torch's functions on rows, eager and under `pointwise.override()`, forward and backward, by CUDA events:
 
-    python3 benches/peers/override_rows.py [--op NAME]... [--dtype NAME]... [--rounds N] [--json FILE]
+    python3 benches/peers/override_rows.py [--op NAME]... [--dtype NAME]... [--len N]... [--rounds N] [--json FILE]
 
 Eager calls and calls under `override()` take turns, cold; a figure is the median of the rounds, in microseconds. `host`
-is the time that the host takes to enqueue one forward call. Needs torch and the package pointwise, and a GPU."""
+is the time that the host takes to enqueue one forward call. With `--len` the rows have these lengths, and 2^24 elements
+together. Needs torch and the package pointwise, and a GPU."""
 
 import json
 import statistics
@@ -70,7 +71,7 @@ def main(options):
     print(f"{'op':<12}{'type':<6}{'shape':<18}" + "".join(f"{part:>10}{'override':>10}{'ratio':>7}" for part in parts))
     for op in options.op or SHAPES:
         for dtype in options.dtype or DTYPES:
-            for shape in SHAPES[op]:
+            for shape in [(2**24 // n, n) for n in options.len or ()] or SHAPES[op]:
                 row = measure(timer, op, dtype, shape, options.rounds)
                 text = ""
                 for part in parts:
@@ -88,6 +89,7 @@ if __name__ == "__main__":
     arguments = script.parser(__doc__)
     arguments.add_argument("--op", action="append", choices=SHAPES)
     arguments.add_argument("--dtype", action="append", choices=DTYPES)
+    arguments.add_argument("--len", action="append", type=script.positive)
     arguments.add_argument("--rounds", type=script.positive, default=3)
     arguments.add_argument("--json", type=script.output)
     OPTIONS = arguments.parse_args()

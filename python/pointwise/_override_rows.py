@@ -126,7 +126,7 @@ def _softmax_backward_program(name, dtype):
 
 
 def _softmax_backward(name, keys, is_gpu, grad, y, dim, dtype):
-    if not _has_rows(is_gpu, grad, dim) or grad.shape != y.shape or grad.dtype != y.dtype or grad.dtype != dtype:
+    if not _has_rows(is_gpu, grad, dim) or not _are_like(grad, grad.shape, y) or dtype != grad.dtype:
         return None
     return _run(keys, _softmax_backward_program(name, dtype), _rows(grad), _rows(y))[0]
 
@@ -150,6 +150,11 @@ def _has_shape(is_gpu, x, shape):
     return 0 < n <= x.dim() and x.shape[-n:] == shape and _is_served(is_gpu, x, math.prod(shape))
 
 
+def _are_like(x, shape, *others):
+    """True if others are not there, or of a shape, on the device of a tensor and of its type."""
+    return all(o is None or o.dtype == x.dtype and o.shape == shape and o.device == x.device for o in others)
+
+
 def _flat(x, shape):
     """The tensor whose trailing dimensions are one; None if it is no view."""
     if len(shape) == 1:
@@ -161,9 +166,8 @@ def _norm(is_centred, keys, is_gpu, x, shape, weight, bias, eps):
     n, shape = len(shape), tuple(shape)
     if not _has_shape(is_gpu, x, shape):
         return None
-    for other in (weight, bias):
-        if other is not None and (other.dtype != x.dtype or other.shape != shape):
-            return None
+    if not _are_like(x, shape, weight, bias):
+        return None
     rows = _flat(x, shape)
     if rows is None:
         return None
@@ -197,9 +201,9 @@ def _norm_backward(is_centred, keys, is_gpu, grad, x, shape, *others):
     *statistics, weight = others[: 2 + is_centred]
     mask = others[-1]
     shape = tuple(shape)
-    if not mask[0] or not _has_shape(is_gpu, x, shape) or grad.dtype != x.dtype or grad.shape != x.shape:
+    if not mask[0] or not _has_shape(is_gpu, x, shape) or not _are_like(x, x.shape, grad):
         return None
-    if weight is not None and (weight.dtype != x.dtype or weight.shape != shape):
+    if not _are_like(x, shape, weight):
         return None
     grads, rows = _flat(grad, shape), _flat(x, shape)
     if grads is None or rows is None:
