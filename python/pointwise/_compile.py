@@ -19,8 +19,9 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
 
-from . import _decompositions, _joins, _native, _passes, _register, _trace, _when
-from ._fused_ops import NAMES, Program, Refused, Value, constant, same, same_shape
+from . import _decompositions, _fused, _joins, _passes, _trace, _when
+from ._fused import NAMES
+from ._fused_ops import Program, Refused, Value, constant, same, same_shape
 
 aten = torch.ops.aten
 log = logging.getLogger("pointwise.compile")
@@ -386,43 +387,11 @@ def _stripped(shape):
     return shape[first:]
 
 
-# By number of a program: of each result the type, if each row has it once, its parts and their dimension, counted from the
-# last (0); and the order of dimensions in memory.
-_PROGRAMS = {}
-
-
 def _number(program, results, order):
-    """Returns the number of a program, the same for the same text. Raises ValueError if it has no kernel."""
-    _ready()
-    number = _native.fusion_program(program.text(results, order))
+    """Returns the number of a program. Raises ValueError if it has no kernel."""
     parts = [([result], 0) if isinstance(result, Value) else result for result in results]
-    _PROGRAMS[number] = [(values[0].dtype, values[0].row, len(values), dim) for values, dim in parts], order
-    return number
-
-
-@functools.cache
-def _ready():
-    """Defines the op that runs programs."""
-    library = torch.library.Library("pointwise", "FRAGMENT")
-    _register._KEPT.append(library)
-    library.define("fused(int program, Tensor[] operands) -> Tensor[]", tags=_register.TAGS)
-    torch.library.register_fake("pointwise::fused", _fake, lib=library)
-    _native.fusion_implement(_register.torch_path())
-
-
-def _fake(number, operands):
-    """Makes the results of a program without computing them."""
-    results, order = _PROGRAMS[number]
-    shape = torch.broadcast_shapes(*(x.shape for x in operands))
-    order = order or list(range(len(shape)))
-    made = []
-    for dtype, row, parts, dim in results:
-        own = [*shape[:-1], 1] if row else [*shape]
-        if parts > 1:
-            own[-1 - dim] *= parts
-        dense = operands[0].new_empty([own[dim] for dim in order], dtype=dtype)
-        made.append(dense.permute([order.index(dim) for dim in range(len(shape))]))
-    return made
+    made = [(values[0].dtype, values[0].row, len(values), dim) for values, dim in parts]
+    return _fused.number(program.text(results, order), made, order)
 
 
 def _spliced(graph, partition):

@@ -8,22 +8,11 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from ._fused import NAMES
 from ._torch_ops import CALLS
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
-# The element types of a program, by torch's.
-NAMES = {
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.uint8: "u8",
-    torch.bool: "bool",
-}
 _HALF = (torch.float16, torch.bfloat16)
 _DEFAULT = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
 _TO_FLOAT = ELEMENTWISE_TYPE_PROMOTION_KIND.INT_TO_FLOAT

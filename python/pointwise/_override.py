@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _native, _register
+from . import _native, _override_rows, _register
 
 # All ops that can be covered, and those that are now.
 _COVERED, _CHOSEN = (), ()
@@ -34,7 +34,8 @@ def _dense(device):
 def override(enabled=True, *, ops=None):
     """Makes torch's own ops run pointwise's kernels, as `torch.nn.functional.silu` does then; or no more (False).
 
-    ops: names of ops, `("silu", "mul")`, whose kernels alone run, in-place and `out` forms with them; all by default.
+    ops: names of ops, `("silu", "mul")`, whose kernels alone run, in-place and `out` forms with them; all by default. Of ops
+    on rows the names are `softmax`, `log_softmax`, `layer_norm`, `rms_norm` and `logsumexp`, for their gradients, too.
     `with pointwise.override(): ..` ends with what was covered before. Autograd, autocast, torch.compile and subclasses are
     torch's as before. A call that pointwise has no kernel for (float64, complex, operands of several types) runs torch's.
     Returns the names of the ops that are covered: of those whose schema has no `Scalar`, which kernels of the stable ABI
@@ -56,8 +57,9 @@ def override(enabled=True, *, ops=None):
 
 
 def _plain(name):
-    """The name of an op without its overload, and of an in-place form that of the op."""
-    return name.removeprefix("aten::").partition(".")[0].removesuffix("_")
+    """The name that users choose an op by: without its overload, of an in-place form the op's, of rows the function's."""
+    name = name.removeprefix("aten::")
+    return _override_rows.FUNCTIONS.get(name) or name.partition(".")[0].removesuffix("_")
 
 
 def _register_all():
@@ -67,12 +69,14 @@ def _register_all():
     there = [(name, number) for name, number in found if _is_op(name)]
     lines = "\n".join(f"BackendSelect {name} {number}" for name, number in there)
     _native.implement(torch_path, "aten", lines)
-    _COVERED = tuple(sorted(f"aten::{name}" for name, _ in there))
+    _COVERED = tuple(sorted(f"aten::{name}" for name in [*(name for name, _ in there), *_override_rows.FUNCTIONS]))
 
 
 def _cover(names):
     global _CHOSEN
-    _native.override_choose([name.removeprefix("aten::") for name in names])
+    chosen = [name.removeprefix("aten::") for name in names]
+    _native.override_choose(chosen)
+    _override_rows.choose([name for name in chosen if name in _override_rows.FUNCTIONS])
     _CHOSEN = tuple(names)
 
 

@@ -804,7 +804,7 @@ assert "pointwise" not in sys.modules and "pointwise" in torch._dynamo.list_back
 y = torch.compile(f, backend="pointwise", fullgraph=True)(x, w)
 torch.testing.assert_close(y, f(x, w))
 torch.testing.assert_close(*(torch.autograd.grad(z.sum(), w)[0] for z in (y, f(x, w))))
-assert len(sys.modules["pointwise._compile"]._PROGRAMS) == 2
+assert len(sys.modules["pointwise._fused"]._PROGRAMS) == 2
 """
 
 

@@ -310,6 +310,35 @@ def llama(mesh, device):
         torch.testing.assert_close(grad, two.grad, rtol=1e-4, atol=1e-5)
 
 
+def override_rows(mesh, device):
+    """torch's ops on rows under `override()`: by any dimension but the last, without communication, and equal."""
+    from pointwise import _override_rows
+
+    x, w, b = torch.randn(4, 6, 8, device=device), torch.randn(8, device=device), torch.randn(8, device=device)
+    calls = {
+        "softmax": lambda x, w, b: torch.softmax(x, -1),
+        "log_softmax": lambda x, w, b: torch.log_softmax(x, -1),
+        "layer_norm": lambda x, w, b: nn.functional.layer_norm(x, (8,), w, b),
+        "logsumexp": lambda x, w, b: torch.logsumexp(x, -1),
+    }
+    with pointwise.override():
+        for name, call in calls.items():
+            whole = [v.clone().requires_grad_() for v in (x, w, b)]
+            want = call(*whole)
+            want.sin().sum().backward()
+            for dim in (0, 1):
+                own = [_sharded(v, mesh, Shard(dim) if v is x else Replicate(), grad=True) for v in (x, w, b)]
+                before = _override_rows.Counter.calls
+                got = _quiet(lambda: call(*own))
+                assert _override_rows.Counter.calls == before + 1
+                assert got.placements == (Shard(dim),)
+                _equal(got, want)
+                got.sin().sum().backward()
+                for one, two in zip(own, whole):
+                    if two.grad is not None:
+                        torch.testing.assert_close(one.grad.full_tensor(), two.grad, rtol=1e-5, atol=1e-5)
+
+
 def _process(rank, check, device, port, failures):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
@@ -329,7 +358,8 @@ def _process(rank, check, device, port, failures):
 
 
 @pytest.mark.parametrize(
-    "check", ["every_op", "broadcast", "norms", "sums", "public_rules", "rope", "context", "models", "llama"]
+    "check",
+    ["every_op", "broadcast", "norms", "sums", "public_rules", "rope", "context", "models", "llama", "override_rows"],
 )
 def test_sharded(check, device):
     if check == "llama":
