@@ -70,7 +70,7 @@ def test_every_op_is_its_formula_in_float64(name):
     single = operands(op, numpy.float32)
     got = function(*single, **options)
     results = got if isinstance(got, tuple) else (got,)
-    assert len(results) == len(op.results)
+    assert len(results) == op.shown
     for result, spec in zip(results, op.results):
         assert result.dtype == (bool if spec.is_bool else numpy.float32)
     if op.double:
