@@ -137,7 +137,12 @@ def _norm_program(is_centred, eps, dtype, has_weight, has_bias, statistics):
     x, *others = program.values()
     mean = x.reduce("mean") if is_centred else None
     d = x - mean if is_centred else x
-    rstd = ((d * d).reduce("mean") + eps).op("rsqrt")
+    square = (d * d).reduce("mean")
+    if is_centred and dtype == torch.float32:
+        # What the mean was rounded by shows in float32, beside a mean that is far from zero.
+        rest = d.reduce("mean")
+        mean, d, square = mean + rest, d - rest, square - rest * rest
+    rstd = (square + eps).op("rsqrt")
     y = d * rstd
     y = y * others[0] if has_weight else y
     y = y + others[-1] if has_bias else y

@@ -124,7 +124,7 @@ def test_as_close_to_float64(name, dtype, device):
         ours_off.append([off(*pair) for pair in zip(ours, exact)])
         eager_off.append([off(*pair) for pair in zip(eager, exact)])
     for got, want in zip(ours_off, eager_off):
-        assert all(a <= 1.02 * b for a, b in zip(got, want)), (ours_off, eager_off)
+        assert all(a <= 1.05 * b for a, b in zip(got, want)), (ours_off, eager_off)
 
 
 LAYOUTS = {
