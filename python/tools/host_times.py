@@ -61,7 +61,7 @@ def rows(device, elements):
         ("relu_", torch.relu_, "relu_", (x.clone(),)),
         ("mul_", lambda x, y: x.mul_(y), "mul_", (x.clone(), torch.ones_like(x))),
         ("mul_ by a number", lambda x: x.mul_(1.0), lambda x: pointwise.mul_(x, 1.0), (x.clone(),)),
-        ("silu, inplace", lambda x: F.relu(x, inplace=True), lambda x: pointwise.relu(x, inplace=True), (x.clone(),)),
+        ("relu, inplace", lambda x: F.relu(x, inplace=True), lambda x: pointwise.relu(x, inplace=True), (x.clone(),)),
         ("exp, out=", lambda x: torch.exp(x, out=out), lambda x: pointwise.exp(x, out=out), (x,)),
         ("mul, out=", lambda x: torch.mul(x, x, out=out), lambda x: pointwise.mul(x, x, out=out), (x,)),
         ("mul by a number, out=", lambda x: torch.mul(x, 2, out=out), lambda x: pointwise.mul(x, 2, out=out), (x,)),
