@@ -4,10 +4,11 @@ import math
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.overrides import handle_torch_function, has_torch_function
 
 from ._calls import NumpyBool, NumpyNumber, is_number
-from ._functions import new_seed
+from ._functions import _functorch_active, increment_version, new_seed
 
 _dynamo = torch.compiler.is_dynamo_compiling
 # Bounds of `clamp` that leave a float tensor's type as it is.
@@ -131,6 +132,7 @@ def make(ops, calls, public):
         return input.copy_(clamp(input, min, max))
 
     where, selects = ops["where"], calls["where"]
+    select_over = selects.outs[1,]._op
     largest = {dtype: torch.finfo(dtype).max for dtype in selects.floats}
 
     def is_usual(input, mask, value):
@@ -189,8 +191,15 @@ def make(ops, calls, public):
     def masked_fill_(input, mask, value):
         if _dynamo():
             return public.masked_fill_(input, mask, value)
-        if is_usual(input, mask, value) and mask.shape == input.shape and not input.requires_grad:
-            return where(mask, value, input, out=input)
+        if (
+            is_usual(input, mask, value)
+            and mask.shape == input.shape
+            and not (input.requires_grad or input.is_inference() or _functorch_active())
+            and forward_ad._current_level < 0
+        ):
+            select_over(mask, value, input, out=input)
+            increment_version((input,))
+            return input
         if has_torch_function((input, mask, value)):
             return handle_torch_function(masked_fill_, (input, mask, value), input, mask, value)
         return selects.inplace((mask, fill(input, mask, value), input), (), at=2)

@@ -17,12 +17,12 @@ _dynamo = torch.compiler.is_dynamo_compiling
 _autocast = torch.is_autocast_enabled
 
 _FUNCTION = """
-def make(CALLS, KERNEL, OUT, APPLY, PUBLIC, INPLACE, KERNELS, OUTS):
+def make(CALLS, KERNEL, DIRECT, OUT, APPLY, PUBLIC, INPLACE, KERNELS, OUTS):
     DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
 {made}    def {name}({signature}):
 {seed}        if {usual}:
             if out is None:
-{grad}                return KERNEL({arguments})
+{grad}                return KERNEL({arguments}) if _dynamo() else DIRECT({arguments})
             if {fits}:
                 OUT({arguments}, out=out)
                 increment_version((out,))
@@ -42,7 +42,7 @@ _GRAD = """                if ({requires}) and is_grad_enabled():
 # A number beside float tensors of one type, which keep it.
 _NUMBER = """        if {usual}:
             if out is None:
-{grad}                return NUMBER_{at}({arguments})
+{grad}                return NUMBER_{at}({arguments}) if _dynamo() else DIRECT_{at}({arguments})
             if {fits}:
                 OUT_{at}({arguments}, out=out)
                 increment_version((out,))
@@ -166,7 +166,7 @@ def function(calls, public, inplace=None):
 
     number = made = ""
     for at in _numbers(calls):
-        made += f"    NUMBER_{at}, OUT_{at} = KERNELS[{at},], OUTS[{at},]._op\n"
+        made += f"    NUMBER_{at}, DIRECT_{at}, OUT_{at} = KERNELS[{at},], KERNELS[{at},]._op, OUTS[{at},]._op\n"
         fits = ["not _dynamo()", *_fits(calls, operands, "out", at)] if can_write else ["False"]
         number += _NUMBER.format(
             at=at,
@@ -195,8 +195,8 @@ def function(calls, public, inplace=None):
         inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
     )
     # `_op` is the call itself, for where torch.compile does not look.
-    out = calls.outs[()]._op
-    return _compile(source, calls, calls.kernel, out, calls.apply, public, inplace, calls.kernels, calls.outs)
+    kernel, out = calls.kernel, calls.outs[()]._op
+    return _compile(source, calls, kernel, kernel._op, out, calls.apply, public, inplace, calls.kernels, calls.outs)
 
 
 def function_inplace(calls, public):
