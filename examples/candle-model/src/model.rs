@@ -28,6 +28,17 @@ pub struct Sizes {
     pub norms_heads: bool,
 }
 
+impl Sizes {
+    /// Returns the sizes of a small model, or of Llama 3.2 1B.
+    pub fn new(is_large: bool) -> Sizes {
+        let (vocab, hidden, intermediate, layers, heads, kv_heads, head_dim) = match is_large {
+            true => (32_000, 2048, 8192, 16, 32, 8, 64),
+            false => (512, 256, 704, 4, 8, 2, 32),
+        };
+        Sizes { vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, norms_heads: false }
+    }
+}
+
 /// A decoder whose weights have the names of candle_transformers' models.
 pub struct Decoder {
     sizes: Sizes,

@@ -62,7 +62,7 @@ fn loss(results: &[Tensor]) -> Result<Tensor> {
 }
 
 /// Compares the gradients of a call with central differences of the loss in f64.
-fn check(def: &'static OpDef) -> Result<()> {
+pub(crate) fn check(def: &'static OpDef) -> Result<()> {
     let info = &def.info;
     let count = SHAPE[0] * SHAPE[1];
     let (mut args, mut vars, mut points) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,17 +74,21 @@ fn check(def: &'static OpDef) -> Result<()> {
             vars.push(None);
             continue;
         }
-        if info.fixed_operand(k).is_some() {
-            let labels: Vec<i64> = (0..SHAPE[0] as i64).collect();
-            points.push(labels.iter().map(|&label| label as f64).collect());
-            args.push(Arg::from(Tensor::from_vec(labels, &SHAPE[..1], &Device::Cpu)?));
+        let shape = if info.is_row_operand(k) { &SHAPE[..1] } else { &SHAPE[..] };
+        let count = shape.iter().product();
+        if !info.operand_has_gradient(k) {
+            // Labels, codes.
+            let whole: Vec<i64> = (0..count as i64).collect();
+            points.push(whole.iter().map(|&x| x as f64).collect());
+            let dtype = info.fixed_operand(k).unwrap().name().parse().map_err(candle_core::Error::wrap)?;
+            args.push(Arg::from(Tensor::from_vec(whole, shape, &Device::Cpu)?.to_dtype(dtype)?));
             vars.push(None);
             continue;
         }
         // Away from kinks, in every domain, and with min < x < max of clamp_tensor.
         let floats = numbers(count, 11 + k as u64, 0.15 + 0.3 * k as f32, 0.4 + 0.3 * k as f32);
         points.push(floats.iter().map(|&x| f64::from(x)).collect());
-        let var = Var::from_tensor(&Tensor::from_vec(floats, &SHAPE[..], &Device::Cpu)?)?;
+        let var = Var::from_tensor(&Tensor::from_vec(floats, shape, &Device::Cpu)?)?;
         args.push(Arg::from(var.as_tensor()));
         vars.push(Some(var));
     }
