@@ -10,6 +10,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_functions::{FUNCTIONS, Function};
 use candle_model::{device, has, in_turns};
 use candle_nn::{ops as nn, rotary_emb};
+use every_form::ops as forms;
 use pointwise::info;
 use pointwise::kernel::OpDef;
 use pointwise::rope::RopeConfig;
@@ -163,11 +164,28 @@ fn large_mean(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Compares every op of the registry in every type, and its gradients, with the CPU's results.
+/// Returns ops of a package's own: of several results, of several types, on rows.
+fn own() -> [&'static OpDef; 11] {
+    [
+        forms::SwishGate::<f64>::def(),
+        forms::Affine::def(),
+        forms::SquaredRelu::<f64>::def(),
+        forms::KeepWhere::def(),
+        forms::ComplexProducts::def(),
+        forms::mixed::DequantiseNf4::def(),
+        forms::mixed::NormaliseImage::def(),
+        forms::mixed::Sgd::<f64>::def(),
+        forms::mixed::NormByF32::def(),
+        forms::mixed::Picked::def(),
+        forms::rows::Quantised::def(),
+    ]
+}
+
+/// Compares every op of the registry, and those of a package's own, in every type, and its gradients, with the CPU's results.
 fn parity(device: &Device) -> Result<usize> {
     let mut calls = 0;
     let types = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::U8, DType::I16, DType::I32, DType::I64];
-    for def in info::all().chain(info::rows()).filter(|def| !def.info.is_gradient()) {
+    for def in info::all().chain(info::rows()).filter(|def| !def.info.is_gradient()).chain(own()) {
         let info = &def.info;
         for dtype in types {
             if !info.types.iter().any(|of| of.name() == dtype.as_str()) {
@@ -180,6 +198,7 @@ fn parity(device: &Device) -> Result<usize> {
                     let (of, low, high) = match info.fixed_operand(k) {
                         Some(pointwise::DType::Bool) => (DType::U8, 0.0, 2.0),
                         Some(pointwise::DType::I64) => (DType::I64, 0.0, 66.0),
+                        Some(pointwise::DType::U8) => (DType::U8, 0.0, 255.0),
                         Some(fixed) => (fixed.name().parse().map_err(candle_core::Error::wrap)?, 0.25, 3.0),
                         None => (dtype, 0.25, 3.0),
                     };
@@ -213,11 +232,11 @@ fn parity(device: &Device) -> Result<usize> {
                             args.push(Arg::from(laid(&x)?));
                         }
                     }
-                    let mut all = Op::from(def).run(&args)?;
+                    let mut all = Op::from(def).of_type(dtype)?.run(&args)?;
                     if grads {
-                        let mut loss = all[0].sum_all()?;
-                        for y in &all[1..] {
-                            loss = (loss + y.sum_all()?)?;
+                        let mut loss = Tensor::zeros((), DType::F32, device)?;
+                        for y in all.iter().filter(|y| y.dtype().is_float()) {
+                            loss = (loss + y.to_dtype(DType::F32)?.sum_all()?)?;
                         }
                         let grads = loss.backward()?;
                         for var in &vars {
