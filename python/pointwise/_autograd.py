@@ -17,6 +17,8 @@ functorch_active = torch._C._are_functorch_transforms_active
 _tls_excludes = torch._C._dispatch_tls_is_dispatch_key_excluded
 _FRONT = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
 _functorch = torch._C._functorch
+# The sources of an operand of a backward op.
+GRADIENT, ARGUMENT, RESULT = range(3)
 _DIFFERENTIATE = (_functorch.TransformType.Grad, _functorch.TransformType.Jvp)
 
 
@@ -98,15 +100,18 @@ class Gradient:
         self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
         self.grads = grads = [k for k, result in enumerate(op.results) if result.has_gradient]
         self.of_rows = op.form == "rows"
-        # Where each operand of the backward op comes from: a gradient, or an argument.
+        # Where each operand of the backward op comes from: a gradient, an argument, or a result.
+        results = [result.name for result in op.results]
         self.sources = []
-        for operand in backward.operands:
+        for k, operand in enumerate(backward.operands):
             if operand.name in names:
-                self.sources.append((False, names.index(operand.name)))
+                self.sources.append((ARGUMENT, names.index(operand.name)))
+            elif k < len(grads) or operand.name not in results:
+                self.sources.append((GRADIENT, grads[k]))
             else:
-                self.sources.append((True, grads[sum(grad for grad, _ in self.sources)]))
+                self.sources.append((RESULT, results.index(operand.name)))
         if backward.constant:
-            self.sources = [(True, grads[0])] * len(backward.operands)
+            self.sources = [(GRADIENT, grads[0])] * len(backward.operands)
         if self.plain:
             self.sources = []
         # The argument whose gradient each result of the backward op is.
@@ -118,7 +123,8 @@ class Gradient:
         params = [param.name for param in op.params]
         self.params = [len(names) + params.index(param.name) for param in backward.params]
         self.seed = len(names) + len(params) if op.random else None
-        self.saved = sorted({at for is_grad, at in self.sources if not is_grad})
+        self.saved = sorted({at for kind, at in self.sources if kind == ARGUMENT})
+        self.saved_results = sorted({at for kind, at in self.sources if kind == RESULT})
         if op.random:
             self.saved.append(self.seed)
 
@@ -126,9 +132,9 @@ class Gradient:
         self.broadcasts = len(names) > 1
         self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         # The usual case: one tensor in, one out, and no number.
-        self.single = self.sources == [(True, 0), (False, 0)] and self.count == len(names) == 1
+        self.single = self.sources == [(GRADIENT, 0), (ARGUMENT, 0)] and self.count == len(names) == 1
 
-    def save(self, ctx, args):
+    def save(self, ctx, args, results):
         """Keeps what the backward op needs."""
         if self.single:
             tensors = (args[0],)
@@ -139,6 +145,9 @@ class Gradient:
                 places = [at for at in places if isinstance(args[at], Tensor)]
                 ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
             tensors = [args[at] for at in places]
+            if self.saved_results:
+                results = results if isinstance(results, tuple) else (results,)
+                tensors += [results[at] for at in self.saved_results]
             ctx.places = places
             ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
         ctx.save_for_backward(*tensors)
@@ -173,19 +182,23 @@ class Gradient:
 
     def _whole_rows(self, args, shape):
         """The arguments with one at least that has whole rows, if the backward op is to see their length by it."""
-        read = [at for is_grad, at in self.sources if not is_grad]
-        is_known = any(is_grad and not self.op.results[at].is_row for is_grad, at in self.sources)
+        read = [at for kind, at in self.sources if kind == ARGUMENT]
+        is_known = any(kind != ARGUMENT and not self.op.results[at].is_row for kind, at in self.sources)
         if is_known or any(args[at].shape[-1:] == shape[-1:] for at in read):
             return args
         args = list(args)
         args[read[0]] = args[read[0]].expand(torch.broadcast_shapes(args[read[0]].shape, shape[-1:]))
         return args
 
-    def _results(self, args, grads):
+    def _results(self, ctx, args, grads):
         """The results of the backward op."""
         if self.plain:
             return self.plain(grads[0], *(args[at] for at in self.params))
-        call = [grads[at] if is_grad else args[at] for is_grad, at in self.sources]
+        kept = {}
+        if self.saved_results:
+            kept = dict(zip(self.saved_results, ctx.saved_tensors[len(ctx.places) :]))
+        of = {GRADIENT: grads, ARGUMENT: args, RESULT: kept}
+        call = [of[kind][at] for kind, at in self.sources]
         call += [args[at] for at in self.params]
         if self.seed is not None:
             call.append(args[self.seed])
@@ -210,7 +223,7 @@ class Gradient:
         if self.of_rows:
             args = self._whole_rows(args, shape)
         out = [None] * len(args)
-        for at, grad in zip(self.targets, self._results(args, grads)):
+        for at, grad in zip(self.targets, self._results(ctx, args, grads)):
             if not ctx.needs_input_grad[at]:
                 continue
             if ctx.shapes is None:
@@ -238,7 +251,7 @@ class Gradient:
                 tangent = self._spread(ctx, at, tangents[at]) if half is None else tangents[at].chunk(2, -1)[half]
                 for k in self.grads:
                     grads = [tangent if k == j else torch.zeros_like(tangent) for j in range(len(sums))]
-                    part = self._results(args, grads)[place]
+                    part = self._results(ctx, args, grads)[place]
                     part = part if half is None else part.chunk(2, -1)[half]
                     sums[k] = part if sums[k] is None else sums[k] + part
         return tuple(sums) if len(sums) > 1 else sums[0]
@@ -277,8 +290,8 @@ def function(name, kernel, gradient, non_differentiable=()):
     class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
-            gradient.save(ctx, args)
             results = kernel(*args)
+            gradient.save(ctx, args, results)
             mark(ctx, results)
             return results
 
@@ -291,7 +304,7 @@ def function(name, kernel, gradient, non_differentiable=()):
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            gradient.save(ctx, inputs)
+            gradient.save(ctx, inputs, output)
             mark(ctx, output)
 
     Plain.backward = Functorch.backward = staticmethod(backward)

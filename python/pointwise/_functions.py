@@ -3,6 +3,7 @@
 A function is the usual case, as short as can be, and `Calls.general` for all others.
 """
 
+import functools
 import linecache
 
 import torch
@@ -158,6 +159,20 @@ def function(calls, public, inplace=None):
     return _compile(
         source, calls, calls.kernel, calls.kernels.get((1,)), calls.outs[()], calls.apply, public, inplace
     )
+
+
+def shown(op, function):
+    """The function of an op with results that only its gradient reads, which it does not return."""
+
+    @functools.wraps(function)
+    def shown(*args, out=None, **kwargs):
+        if out is not None:
+            raise RuntimeError(f"pointwise.{op.name} keeps results for its gradient: it does not write to `out`")
+        results = function(*args, **kwargs)
+        # While torch.compile traces, this is the public op, which returns no more.
+        return results if _dynamo() else op.show(results)
+
+    return shown
 
 
 def function_inplace(calls, public):

@@ -10,7 +10,7 @@ from . import _composite, _functions, _register, _rope, _signatures, _spec, _whe
 from ._calls import Calls
 
 
-def _define(library, name, arguments, results, random=False, tags=_register.TAGS):
+def _define(library, name, arguments, results, random=False, tags=_register.TAGS, has_out=True):
     """Defines a public op with its overloads. Returns the names of what is to be implemented."""
     tags = (*tags, torch.Tag.nondeterministic_seeded) if random else tags
     many = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
@@ -20,7 +20,7 @@ def _define(library, name, arguments, results, random=False, tags=_register.TAGS
         dot = f".{overload}" if overload else ""
         library.define(f"{name}{dot}({plain}) -> {many}", tags=tags)
         names.append(f"{name}{dot}")
-        if results == 1 and not random:
+        if results == 1 and not random and has_out:
             star = "" if any(a.keyword for a in arguments) else "*, "
             dot = f".{overload}_out" if overload else ".out"
             comma = ", " if plain else ""
@@ -69,7 +69,9 @@ def build(namespace, description, implement, family=False):
             continue
         call.differentiate(calls)
         arguments = _signatures.parse(_signatures.FAMILY[name]) if name in composite else call.arguments
-        names[name] = _define(library, name, arguments, len(op.results), op.random)
+        names[name] = _define(
+            library, name, arguments, op.shown, op.random, has_out=op.shown == len(op.results)
+        )
         inplace = packet = None
         if _signatures.has_inplace(op):
             # What draws at random is public in one form alone.
@@ -78,7 +80,8 @@ def build(namespace, description, implement, family=False):
                 packet = getattr(public, f"{name}_")
             inplace = functions[f"{name}_"] = call.function_inplace = _functions.function_inplace(call, packet)
         with_argument = inplace if family and name in _signatures.INPLACE else None
-        functions[name] = call.function = _functions.function(call, getattr(public, name), with_argument)
+        function = call.function = _functions.function(call, getattr(public, name), with_argument)
+        functions[name] = function if op.shown == len(op.results) else _functions.shown(op, function)
     if family:
         for name in ("masked_fill", "alibi", "sinusoidal"):
             names[name] = _define(library, name, _signatures.parse(_signatures.FAMILY[name]), 1)

@@ -44,11 +44,17 @@ class Param:
 
 @dataclass(frozen=True)
 class Result(Slot):
-    """A tensor that an op writes. One with an element for each row has no last dimension."""
+    """A tensor that an op writes. One with an element for each row has no last dimension; a kept one is for the gradient."""
 
     name: str
     is_row: bool = False
     dtype: str | None = None
+    is_kept: bool = False
+
+    @property
+    def has_gradient(self):
+        """True if gradients come from it, where the op has any."""
+        return not self.is_kept and super().has_gradient
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,15 @@ class Op:
     backward: str | None
     kernels: list[Kernel] = field(default_factory=list)
 
+    @property
+    def shown(self):
+        """The number of results that its function returns: those that are kept come behind them."""
+        return sum(not result.is_kept for result in self.results)
+
+    def show(self, results):
+        """Its results as its function returns them."""
+        return results[0] if self.shown == 1 else tuple(results[: self.shown])
+
 
 def _default(param):
     if param["default"] is None:
@@ -114,7 +129,7 @@ def parse(description):
             form=op["form"],
             operands=[Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
-            results=[Result(r["name"], r["row"], r["dtype"]) for r in op["results"]],
+            results=[Result(r["name"], r["row"], r["dtype"], r["kept"]) for r in op["results"]],
             dtypes=tuple(op["dtypes"]),
             **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random")},
             double=op["double"],

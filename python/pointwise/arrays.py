@@ -82,7 +82,10 @@ def _function(op):
         given = bound.arguments
         options = {"seed": _seed(given["seed"])} if op.random else {}
         options["out"] = given["out"]
-        return _call(op.name, [given[name] for name in operands], [given[name] for name in params], **options)
+        if op.shown < len(op.results) and given["out"] is not None:
+            raise RuntimeError(f"{op.name} keeps results for its gradient: it does not write to `out`")
+        results = _call(op.name, [given[name] for name in operands], [given[name] for name in params], **options)
+        return results if op.shown == len(op.results) else op.show(results)
 
     function.__signature__, function.__doc__ = signature, op.doc
     return function

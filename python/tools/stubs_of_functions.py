@@ -93,10 +93,10 @@ def text():
         arguments = (
             _signatures.parse(_signatures.FAMILY[name]) if name in _signatures.FAMILY else _signatures.of(op, True)
         )
-        many = len(op.results) > 1
-        result = f"tuple[{', '.join(['Tensor'] * len(op.results))}]" if many else "Tensor"
+        many = op.shown > 1
+        result = f"tuple[{', '.join(['Tensor'] * op.shown)}]" if many else "Tensor"
         out = "out: tuple[Tensor, ...] | None = None" if many else "out: Tensor | None = None"
-        more = [] if name == "dropout" else [out]
+        more = [] if name == "dropout" or op.shown < len(op.results) else [out]
         lines.append(head(name, arguments, result, more, name in _signatures.INPLACE) + document(op.doc))
         if _signatures.has_inplace(op):
             lines.append(

@@ -150,6 +150,11 @@ fn kernels() -> Vec<Kernel> {
         let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
+    let rows = |symbol, op: &str, dtype, lengths: &[usize]| {
+        let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
+        let apart = if symbol.ends_with("streamed") { runs::rows(def, dtype, lengths, true) } else { Vec::new() };
+        kernel(symbol, runs::rows(def, dtype, lengths, false).into_iter().chain(apart).collect())
+    };
     let sub = info::op("sub").expect("an op of the family");
     vec![
         unary("formula_silu_f32_flat", "silu", DType::F32, Strategy::RegisterCopy),
@@ -178,6 +183,9 @@ fn kernels() -> Vec<Kernel> {
         several("formula_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
+        rows("formula_softmax_f32_held", "softmax", DType::F32, &[[8, 64], [128, 512], [1000, 2048]].concat()),
+        rows("formula_softmax_bf16_streamed", "softmax", DType::BF16, &[5, 100, 17_000, 20_008]),
+        rows("formula_rms_norm_backward_f16_held", "rms_norm_backward", DType::F16, &[16, 264, 4096]),
         fused("fused_elements", runs::fused_elements()),
         fused("fused_rows_held", runs::fused_rows(&[1928, 2044])),
         fused("fused_rows_of_four", runs::fused_rows(&[1536])),

@@ -31,9 +31,11 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 10] = [
+    let edges: [(&str, Edge); 12] = [
         ("many_ways", many_ways),
         ("labels", labels),
+        ("groups", groups),
+        ("causal", causal),
         ("large_mean", large_mean),
         ("strange_rows", strange_rows),
         ("empty", empty),
@@ -140,7 +142,7 @@ fn labels(device: &Device) -> Outcome {
         (1.0 - smoothing) * of(label)
             + if smoothing > 0.0 { smoothing * (0..LEN).map(of).sum::<f64>() / LEN as f64 } else { 0.0 }
     };
-    let loss = ops::cross_entropy(&logits, &of([0, 8, -100, 9, -1])?, None, None)?.to_vec::<f32>()?;
+    let loss = ops::cross_entropy(&logits, &of([0, 8, -100, 9, -1])?, None, None)?.0.to_vec::<f32>()?;
     for (row, label) in [(0, 0), (1, 8)] {
         let wanted = exact(row, label, 0.0);
         if (f64::from(loss[row]) - wanted).abs() > 1e-5 * wanted.abs() {
@@ -151,7 +153,12 @@ fn labels(device: &Device) -> Outcome {
         return Err(format!("on {device}: {loss:?}").into());
     }
     let grad = f32s(device, &[1.0; 5], &[5])?;
-    let grads = ops::cross_entropy_backward(&grad, &logits, &of([0, 8, 3, 0, 0])?, 3, 0.25)?.to_vec::<f32>()?;
+    let labels = of([0, 8, 3, 0, 9])?;
+    let (_, largest, total) = ops::cross_entropy(&logits, &labels, 3, 0.25)?;
+    let grads = ops::cross_entropy_backward(&grad, &logits, &labels, &largest, &total, 3, 0.25)?.to_vec::<f32>()?;
+    if !grads[4 * LEN..].iter().all(|grad| grad.is_nan()) {
+        return Err(format!("on {device}: the gradient of a label that names no class: {:?}", &grads[4 * LEN..]).into());
+    }
     if grads[2 * LEN..3 * LEN].iter().any(|grad| *grad != 0.0) {
         return Err(
             format!("on {device}: the gradient of a row that is ignored is {:?}", &grads[2 * LEN..3 * LEN]).into()
@@ -159,7 +166,7 @@ fn labels(device: &Device) -> Outcome {
     }
     // A row without minus infinity, smoothed.
     let plain: Vec<f32> = x.iter().map(|x| if x.is_finite() { *x } else { 0.5 }).collect();
-    let smoothed = ops::cross_entropy(&f32s(device, &plain, &[5, LEN])?, &of([1; 5])?, None, 0.1)?.to_vec::<f32>()?;
+    let smoothed = ops::cross_entropy(&f32s(device, &plain, &[5, LEN])?, &of([1; 5])?, None, 0.1)?.0.to_vec::<f32>()?;
     for (row, got) in plain.chunks(LEN).zip(smoothed) {
         let lse = row.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
         let mean = lse - row.iter().map(|x| f64::from(*x)).sum::<f64>() / LEN as f64;
@@ -169,6 +176,56 @@ fn labels(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Groups of channels as rows, of a tensor that is contiguous and of one that is not, and what has none.
+fn groups(device: &Device) -> Outcome {
+    let values: Vec<f32> = (0..2 * 6 * 5).map(|i| (i * i % 17) as f32 - 8.0).collect();
+    let of_channels = |scale: f32| (0..6).map(|i| i as f32 * scale + 0.5).collect::<Vec<_>>();
+    let (weights, biases) = (of_channels(0.25), of_channels(-1.0));
+    let exact: Vec<f64> = (0..60)
+        .map(|i| {
+            let group: Vec<f64> = values[i / 15 * 15..][..15].iter().map(|x| f64::from(*x)).collect();
+            let mean = group.iter().sum::<f64>() / 15.0;
+            let var = group.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 15.0;
+            let (weight, bias) = (f64::from(weights[i / 5 % 6]), f64::from(biases[i / 5 % 6]));
+            (f64::from(values[i]) - mean) / (var + 1e-5).sqrt() * weight + bias
+        })
+        .collect();
+    let (weight, bias) = (f32s(device, &weights, &[6])?, f32s(device, &biases, &[6])?);
+    let x = f32s(device, &values, &[2, 6, 5])?;
+    close(&ops::group_norm(&x, 2, &weight, &bias, 1e-5)?.to_vec::<f32>()?, &exact, 1e-5)?;
+    // Channels last.
+    let turned = x.view().transpose(1, 2)?.to_dtype(DType::F32)?;
+    let y = ops::group_norm(turned.view().transpose(1, 2)?, 2, &weight, &bias, 1e-5)?;
+    close(&y.to_vec::<f32>()?, &exact, 1e-5)?;
+    for (what, result) in [
+        ("give a divisor of the number of channels, 6", ops::group_norm(&x, 4, 1.0, 0.0, 1e-5)),
+        ("a dimension of samples", ops::group_norm(&weight, 1, 1.0, 0.0, 1e-5)),
+        ("the weight of group_norm", ops::group_norm(&x, 2, &x, 0.0, 1e-5)),
+    ] {
+        let error = result.map(|_| String::new()).unwrap_or_else(|error| error.to_string());
+        if !error.contains(what) {
+            return Err(format!("{error:?} does not say {what}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Rows up to a position are the softmax of these elements alone.
+fn causal(device: &Device) -> Outcome {
+    let values: Vec<f32> = (0..4 * 6).map(|i| (i * i % 11) as f32 / 3.0).collect();
+    let x = f32s(device, &values, &[4, 6])?;
+    let positions = Tensor::from_slice(device, &[0_i64, 2, 5, -1], [4])?;
+    let y = ops::causal_softmax(&x, &positions, 0.5)?.to_vec::<f32>()?;
+    for (row, count) in [(0, 1), (1, 3), (2, 6)] {
+        let part = f32s(device, &values[row * 6..][..count], &[1, count])?;
+        let mut wanted = ops::softmax(&part, 0.5)?.to_vec::<f32>()?;
+        wanted.resize(6, 0.0);
+        let wanted: Vec<f64> = wanted.into_iter().map(f64::from).collect();
+        close(&y[row * 6..][..6], &wanted, 1e-6)?;
+    }
+    if y[18..].iter().all(|y| y.is_nan()) { Ok(()) } else { Err(format!("no position: {:?}", &y[18..]).into()) }
 }
 
 fn f32s(device: &Device, values: &[f32], shape: &[usize]) -> pointwise::Result<Tensor> {

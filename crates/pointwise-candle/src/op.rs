@@ -137,15 +137,16 @@ impl Op {
         call(Forward { op: self.clone(), operands: self.widened(operands, 0)? })
     }
 
-    /// Runs an op of one result: see [`Op::run`].
+    /// Runs an op of one result, beside those that it keeps for its gradient: see [`Op::run`].
     ///
     /// # Errors
     /// Fails as [`Op::run`] does, and for an op of several results.
     pub fn run_one(&self, operands: &[Arg]) -> Result<Tensor> {
-        let results = self.def.info.results.len();
-        match self.run(operands)?.pop() {
-            Some(result) if results == 1 => Ok(result),
-            _ => Err(error(format!("{} has {results} results: call run", self.def.info.name))),
+        let info = &self.def.info;
+        let results = (0..info.results.len()).filter(|&k| !info.is_kept_result(k)).count();
+        match self.run(operands)?.into_iter().next() {
+            Some(result) if results == 1 && !info.is_kept_result(0) => Ok(result),
+            _ => Err(error(format!("{} has {results} results: call run", info.name))),
         }
     }
 

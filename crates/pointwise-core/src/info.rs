@@ -305,6 +305,8 @@ pub struct OpInfo {
     /// The element types of results that do not have the op's, bool among them; shorter than the results if the rest
     /// have it.
     pub result_types: &'static [Option<DType>],
+    /// Bit `k`: result `k` is for the gradient alone, which reads it.
+    pub kept_results: u16,
     /// True if the formula takes a random word for each element.
     pub is_random: bool,
     /// The names of its results; a single one is `y`.
@@ -338,6 +340,7 @@ impl OpInfo {
         row_operands: 0,
         row_results: 0,
         result_types: &[],
+        kept_results: 0,
         is_random: false,
         results: &["y"],
         params: &[],
@@ -413,7 +416,13 @@ impl OpInfo {
     /// True if gradients come from result `k`, where the op has any.
     #[must_use]
     pub const fn result_has_gradient(&self, k: usize) -> bool {
-        has_gradient(self.fixed_result(k))
+        has_gradient(self.fixed_result(k)) && !self.is_kept_result(k)
+    }
+
+    /// True if result `k` is for the gradient alone, which reads it.
+    #[must_use]
+    pub const fn is_kept_result(&self, k: usize) -> bool {
+        has(self.kept_results, k)
     }
 
     /// Returns the bytes of an element of operand `k`, where those of the op's type have `element`.

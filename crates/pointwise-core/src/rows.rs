@@ -181,6 +181,30 @@ impl<T: Real> Row<'_, T> {
     }
 }
 
+/// The place of an element in its row, for a gradient that is a function: such a function reduces nothing.
+#[derive(Clone, Copy)]
+pub struct Place<'a, T> {
+    row: Row<'a, T>,
+}
+
+impl<T: Real> Place<'_, T> {
+    /// The number of elements of the row.
+    #[inline(always)]
+    pub fn len(self) -> T {
+        self.row.len()
+    }
+    /// The element's place in the row, from 0 on; a whole number, exact up to 2^24.
+    #[inline(always)]
+    pub fn index(self) -> T {
+        self.row.index()
+    }
+    /// A value as it is stored: rounded to the element type.
+    #[inline(always)]
+    pub fn stored(self, value: T) -> T {
+        self.row.stored(value)
+    }
+}
+
 /// A result that a row has once. Its shape is that of the others without the last dimension.
 ///
 /// Write it of what the row answered: of other values it has those of the row's first element, and its derivative by them
@@ -227,6 +251,12 @@ impl<T: Real> Asked<T> {
     #[inline(always)]
     pub fn row(&self) -> Row<'_, T> {
         Row { asked: self }
+    }
+
+    /// Returns the place of the element, for a function that reduces nothing.
+    #[inline(always)]
+    pub fn place(&self) -> Place<'_, T> {
+        Place { row: self.row() }
     }
 
     #[inline(always)]
@@ -303,6 +333,27 @@ pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
 #[must_use]
 pub const fn all_of_row(info: &OpInfo) -> bool {
     info.row_results as u32 == (1 << info.results.len()) - 1
+}
+
+/// True if the code of a streamed row fits 64 registers. Two blocks of the most threads then fit a multiprocessor: while one
+/// waits for its row, the other reads.
+#[must_use]
+pub const fn is_small<O: RowData>() -> bool {
+    let info = &O::INFO;
+    let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
+    match info.operands.len() + info.results.len() - of_row as usize {
+        ..=2 => true,
+        3 => O::ROUNDS.len() <= 1,
+        _ => false,
+    }
+}
+
+/// Returns the vectors that a thread of a streamed row has under way together. Where the code is not small they would take too
+/// many registers.
+#[must_use]
+pub const fn streamed_vectors<O: RowData>(element: usize) -> usize {
+    let most = 16 / lanes(element);
+    if is_small::<O>() && most > 1 { most } else { 1 }
 }
 
 /// Returns an f32 rounded to a type of floats; as it is for others.

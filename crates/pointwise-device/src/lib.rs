@@ -18,7 +18,7 @@ pub use pointwise_core::*;
 #[doc(hidden)]
 pub mod __family {
     pub use pointwise_core::dual::activations;
-    pub use pointwise_core::rows::{PerRow, Row};
+    pub use pointwise_core::rows::{PerRow, Place, Row};
     pub use pointwise_core::{Bits, Num, Real, Value};
     pub use pointwise_macros::family_op as op;
 }
@@ -42,7 +42,7 @@ pub use pointwise_macros::op;
 /// The names that a module of ops imports: the same as in `pointwise::prelude`, as far as a formula can use them.
 pub mod prelude {
     pub use pointwise_core::op::Index;
-    pub use pointwise_core::rows::{PerRow, Row};
+    pub use pointwise_core::rows::{PerRow, Place, Row};
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 }

@@ -12,7 +12,8 @@ use core::arch::asm;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
-    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, all_of_row, first_answer, most_threads,
+    MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, all_of_row, first_answer, is_small,
+    most_threads,
 };
 use pointwise_core::{Logic, Word};
 
@@ -146,18 +147,6 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
             part.write::<E, L, V>(&held, &row, index, is_single);
         }
         index += shape.threads * V as u32;
-    }
-}
-
-/// True if the code of a streamed row fits 64 registers. Two blocks of the most threads then fit a multiprocessor: while one
-/// waits for its row, the other reads.
-const fn is_small<O: RowData>() -> bool {
-    let info = &O::INFO;
-    let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
-    match info.operands.len() + info.results.len() - of_row as usize {
-        ..=2 => true,
-        3 => O::ROUNDS.len() == 1,
-        _ => false,
     }
 }
 

@@ -70,7 +70,11 @@ impl Form {
         Form {
             type_name: format_ident!("{}Backward", op.type_name),
             results: of_type(&operands).iter().map(gradient).collect(),
-            operands: grads.into_iter().chain(operands.into_iter().filter(|it| op.is_saved(&it.name))).collect(),
+            operands: grads
+                .into_iter()
+                .chain(operands.into_iter().filter(|it| op.is_saved(&it.name)))
+                .chain(op.saved_results().cloned())
+                .collect(),
             params: op.params().filter(|param| op.is_saved(&param.name)).cloned().collect(),
             types: op.grad_types.clone(),
             doc: op.grad_doc.clone().unwrap_or_else(|| format!("The gradients of `{name}`.")),
@@ -172,7 +176,7 @@ fn gradient(value: &Value) -> Value {
 }
 
 fn of_type_named(name: &str) -> Value {
-    Value { name: hidden(name), is_channel: false, is_row: false, fixed: None }
+    Value { name: hidden(name), is_channel: false, is_row: false, fixed: None, is_kept: false }
 }
 
 /// A name that no name of the user's is taken for.
@@ -292,6 +296,8 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     };
     let (operand_names, result_names) = (names(operands), names(results));
     let channel_operands = bits(operands, |operand| operand.is_channel);
+    let kept = bits(results, |result| result.is_kept);
+    let kept = (kept != 0).then(|| quote!(kept_results: #kept,));
     let of_rows = (form.kind == "Rows").then(|| {
         let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_row));
         quote!(row_operands: #operands, row_results: #results,)
@@ -377,6 +383,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 result_types: &[#(#result_types),*],
                 channel_operands: #channel_operands,
                 #of_rows
+                #kept
                 is_random: #is_random,
                 results: &[#(#result_names),*],
                 params: &[#(#params),*],
@@ -399,28 +406,36 @@ fn data(op: &Op, form: &Form) -> TokenStream {
 /// The indices of an element. A formula that takes fewer has the last of them.
 pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
 
-/// The arguments of the formula: operands, parameters, the random word, indices.
+/// The arguments of the formula: operands, parameters, the random word, indices, the row.
 pub(crate) fn arguments(op: &Op) -> Vec<TokenStream> {
-    arguments_behind(op, 0, |_| true)
+    arguments_behind(op, 0, &quote!(row), |_| true)
 }
 
-/// The arguments of a function that is a gradient: its first operands, the `grads` gradients, then what it reads of the op's
-/// arguments.
-pub(crate) fn arguments_of_gradient(op: &Op, grads: usize) -> Vec<TokenStream> {
-    arguments_behind(op, grads, |name| op.is_saved(name))
+/// The arguments of a function that is a gradient: the gradients of the results, then what it reads of the op's arguments,
+/// then of its results.
+pub(crate) fn arguments_of_gradient(op: &Op) -> Vec<TokenStream> {
+    let grads: Vec<&Value> = op.results.iter().filter(|result| result.has_gradient()).collect();
+    let saved = op.operands().filter(|operand| op.is_saved(&operand.name)).count();
+    let arguments = arguments_behind(op, grads.len(), &quote!(place), |name| op.is_saved(name));
+    let results = op.saved_results().enumerate().map(|(k, result)| operand(result, grads.len() + saved + k));
+    let grads = grads.iter().enumerate().map(|(k, grad)| operand(grad, k));
+    grads.chain(arguments).chain(results).collect()
 }
 
-fn arguments_behind(op: &Op, before: usize, is_there: impl Fn(&Ident) -> bool) -> Vec<TokenStream> {
-    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+/// Operand `k` of a formula.
+fn operand(value: &Value, k: usize) -> TokenStream {
+    let (core, values, truths) = (core(), hidden("values"), hidden("truths"));
+    let value_of = if value.is_bool() { quote!(#truths[#k]) } else { quote!(#values[#k]) };
+    if value.is_row { quote!(#core::rows::PerRow(#value_of)) } else { value_of }
+}
+
+/// The arguments, those that are there, with operands from number `before` on, and the row by a method of `Asked`.
+fn arguments_behind(op: &Op, before: usize, row: &TokenStream, is_there: impl Fn(&Ident) -> bool) -> Vec<TokenStream> {
+    let bits = hidden("bits");
     let mut operands = before..;
     let mut indices = INDICES[INDICES.len() - op.indices()..].iter();
     let mut argument = |argument: &Argument| match argument {
-        Argument::Operand(value) if is_there(&value.name) => {
-            let k = operands.next();
-            let value_of = if value.is_bool() { quote!(#truths[#k]) } else { quote!(#values[#k]) };
-            let core = core();
-            Some(if value.is_row { quote!(#core::rows::PerRow(#value_of)) } else { value_of })
-        }
+        Argument::Operand(value) if is_there(&value.name) => operands.next().map(|k| operand(value, k)),
         Argument::Param(param) if is_there(&param.name) => {
             let name = &param.name;
             Some(quote!(self.#name))
@@ -429,15 +444,14 @@ fn arguments_behind(op: &Op, before: usize, is_there: impl Fn(&Ident) -> bool) -
         Argument::Bits => Some(quote!(#bits)),
         Argument::Row(_) => {
             let asked = hidden("asked");
-            Some(quote!(#asked.row()))
+            Some(quote!(#asked.#row()))
         }
         Argument::Index => {
             let index = indices.next().map(|name| hidden(name));
             Some(quote!(#index))
         }
     };
-    let first = (0..before).map(|k| quote!(#values[#k]));
-    first.chain(op.arguments.iter().filter_map(&mut argument)).collect()
+    op.arguments.iter().filter_map(&mut argument).collect()
 }
 
 /// The function as `NAME::formula`, and the trait by which templates and loops call it.

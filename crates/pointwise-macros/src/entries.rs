@@ -154,9 +154,10 @@ impl Entries {
             ),
             "held" | "streamed" => {
                 let lanes = quote!({ #core::rows::lanes(#size) });
-                // Several vectors at a time would take too many registers where a row is read again and again.
-                let vectors =
-                    if class == "held" { quote!({ #core::rows::vectors(#size, #tensors) }) } else { quote!(1) };
+                let vectors = match class {
+                    "held" => quote!({ #core::rows::vectors(#size, #tensors) }),
+                    _ => quote!({ #core::rows::streamed_vectors::<#this>(#size) }),
+                };
                 let template = Ident::new(class, Span::call_site());
                 (
                     quote!(rows: u32, len: u32, threads: u32,),

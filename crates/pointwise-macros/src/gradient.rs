@@ -11,14 +11,16 @@ use crate::signature::{Argument, Op, OpKind, ParamKind};
 /// reads; its results are the gradients of the `T` operands.
 pub(crate) fn items(op: &Op) -> TokenStream {
     if op.kind == OpKind::Rows {
-        return rows::gradient(op);
+        return match op.gradient() {
+            Some(function) => rows::gradient_by(op, function),
+            None => rows::gradient(op),
+        };
     }
     let form = Form::gradient_of(op);
     let body = match op.gradient() {
         Some(function) => {
-            let grads = op.results.iter().filter(|result| result.has_gradient()).count();
             let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
-            let (pattern, arguments) = (pattern(&names), arguments_of_gradient(op, grads));
+            let (pattern, arguments) = (pattern(&names), arguments_of_gradient(op));
             let falses = names.iter().map(|_| quote!(false));
             quote! {
                 let #pattern = #function(#(#arguments),*);

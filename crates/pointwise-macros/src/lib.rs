@@ -66,8 +66,9 @@ use words::Words;
 /// | `ulp = 8` | the largest error in f32, in units in the last place |
 /// | `grad_ulp = 16` | the same of the gradients; by default twice `ulp`, at least 4 |
 /// | `grad = none` | the op has no gradient |
-/// | `grad = function` | the gradient is this function, of the gradients of the float results, then all arguments |
+/// | `grad = function` | the gradient is this function, of the gradients of the float results, then all arguments; where the op has a `Row<T>`, it has a `Place<T>` |
 /// | `saves(x, a)` | the operands and parameters that the gradient reads; by default all |
+/// | `saves(x, y)` | also results that a gradient by a function reads, its last arguments; one of a fixed type is for the gradient alone |
 /// | `grad_types(f32)` | the element types of the gradient; by default f32, f16 and bf16, as far as the op has them |
 /// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |

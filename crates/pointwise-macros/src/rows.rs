@@ -6,7 +6,7 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Block, Error, Result};
 
-use crate::common::{Form, core, hidden};
+use crate::common::{Form, arguments_of_gradient, core, hidden, pattern};
 use crate::signature::{Argument, Op, ParamKind};
 
 /// The number in `pointwise_core::rows`.
@@ -330,6 +330,28 @@ pub(crate) fn formula(op: &Op, arguments: &[TokenStream]) -> TokenStream {
                 #all
                 let #pattern = #type_name::formula::<#ident>(#(#arguments),*);
                 ([#(#of_type),*], [#(#of_bool),*])
+            },
+        ],
+    )
+}
+
+/// The gradients of an op by a function, which reduces nothing: it has the place of an element where the op has the row.
+pub(crate) fn gradient_by(op: &Op, function: &syn::Path) -> TokenStream {
+    let form = Form::gradient_of(op);
+    let (all, arguments) = (plain(&quote!(0)), arguments_of_gradient(op));
+    let names: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
+    let (pattern, falses) = (pattern(&names), names.iter().map(|_| quote!(false)));
+    let (ident, core) = (&op.generic.ident, core());
+    implementation(
+        &form,
+        &quote!(&[]),
+        [
+            quote!([<#ident as #core::Value>::ZERO; #core::rows::MAX_GIVEN]),
+            quote!(),
+            quote! {
+                #all
+                let #pattern = #function(#(#arguments),*);
+                ([#(#names),*], [#(#falses),*])
             },
         ],
     )

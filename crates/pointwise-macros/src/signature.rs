@@ -86,6 +86,8 @@ pub(crate) struct Value {
     pub(crate) is_row: bool,
     /// Its element type, if that is not the op's.
     pub(crate) fixed: Option<words::Type>,
+    /// True for a result of a fixed type that the gradient reads: it is for that alone, and has no gradient of its own.
+    pub(crate) is_kept: bool,
 }
 
 impl Value {
@@ -100,7 +102,7 @@ impl Value {
 
     /// True if gradients have its type.
     pub(crate) fn has_gradient(&self) -> bool {
-        self.fixed.is_none_or(|each| GRADIENTS.contains(&each))
+        !self.is_kept && self.fixed.is_none_or(|each| GRADIENTS.contains(&each))
     }
 }
 
@@ -183,7 +185,11 @@ impl Op {
         let types = types(&words, bound, &name)?;
         let arguments = arguments(&mut function, &generic.ident)?;
         let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
-        let results = results(&function, &generic.ident, words.results.as_deref(), has_row)?;
+        let mut results = results(&function, &generic.ident, words.results.as_deref(), has_row)?;
+        for result in &mut results {
+            let is_saved = words.saves.iter().flatten().any(|saved| *saved == result.name);
+            result.is_kept = is_saved && result.is_stored();
+        }
         let kind = kind(&words, &arguments, &results, &types)?;
         let stored = operands(&arguments).chain(&results).find(|value| value.is_stored());
         if let (Some(value), Some((each, _))) = (stored, words.types.iter().find(|(each, _)| !each.is_float())) {
@@ -241,8 +247,17 @@ impl Op {
             }
         }
         for saved in words.saves.iter().flatten() {
-            if !arguments.iter().any(|argument| argument.name() == Some(saved)) {
-                return Err(Error::new(saved.span(), format!("`{saved}` is no operand or parameter of the op")));
+            if arguments.iter().any(|argument| argument.name() == Some(saved)) {
+                continue;
+            }
+            if !results.iter().any(|result| result.name == *saved) {
+                let why = format!("`{saved}` is no operand, parameter or result of the op");
+                return Err(Error::new(saved.span(), why));
+            }
+            if kind == OpKind::Gated || !matches!(words.grad, Grad::Function(_)) {
+                let why = "a result is read by a gradient that is a function, of an op that is not gated: add `grad = \
+                           FUNCTION`, or remove this name";
+                return Err(Error::new(saved.span(), why));
             }
         }
         let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
@@ -308,6 +323,12 @@ impl Op {
         self.saves.as_ref().is_none_or(|saved| saved.contains(name))
     }
 
+    /// Returns the results that the gradient reads.
+    pub(crate) fn saved_results(&self) -> impl Iterator<Item = &Value> {
+        let is_named = |result: &Value| self.saves.as_ref().is_some_and(|saved| saved.contains(&result.name));
+        self.results.iter().filter(move |result| is_named(result))
+    }
+
     /// True if every type that the bound allows is a float.
     pub(crate) fn is_real(&self) -> bool {
         self.is_real
@@ -345,7 +366,7 @@ fn grad_types(
     (arguments, results): (&[Argument], &[Value]),
 ) -> Result<Vec<words::Type>> {
     // What is rounded to fewer bits on purpose has no derivative.
-    let is_quantised = results.iter().any(|result| result.is_stored() && !result.has_gradient());
+    let is_quantised = results.iter().any(|result| result.is_stored() && !result.is_kept && !result.has_gradient());
     let is_differentiable = bound.has_floats()
         && kind != OpKind::Generator
         && !is_quantised
@@ -443,12 +464,6 @@ fn of_rows(words: &Words, bits: bool, arguments: &[Argument], results: &[Value])
     }
     if let Some(result) = results.iter().find(|result| result.is_bool() && result.is_row) {
         return Err(Error::new(result.name.span(), "a result for each row is a number"));
-    }
-    if let Grad::Function(path) = &words.grad {
-        return Err(Error::new(
-            path.span(),
-            "the gradient of an op on rows is derived: remove this, or write `grad = none`",
-        ));
     }
     Ok(OpKind::Rows)
 }
@@ -678,6 +693,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
                 is_channel: is_channel.is_some(),
                 is_row: of_row.is_some(),
                 fixed: if is_bool { Some(words::Type::Bool) } else { stored.map(|(each, _)| each) },
+                is_kept: false,
             }));
         }
     }
@@ -944,7 +960,7 @@ fn results(
             return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
         }
         let fixed = if is_bool { Some(words::Type::Bool) } else { fixed.map(|(each, _)| each) };
-        results.push(Value { name, is_channel: false, is_row, fixed });
+        results.push(Value { name, is_channel: false, is_row, fixed, is_kept: false });
     }
     Ok(results)
 }

@@ -498,3 +498,22 @@ fn reductions_that_need_no_answer_share_a_round() {
     assert_has(&text, quote!(= &[&[#max, #sum], &[#sum]];));
     assert_has(&text, quote!(row_operands: 2u16, row_results: 1u16,));
 }
+
+#[test]
+fn a_result_that_the_gradient_reads_is_kept() {
+    let text = expansion(
+        quote!(f32, f16, ulp = 4, results(y, total: f32), saves(x, total), grad = shares),
+        quote! {
+            fn share<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
+                let total = row.sum(x);
+                (x / total, PerRow(total))
+            }
+        },
+    );
+    assert_has(&text, quote!(kept_results: 2u16,));
+    // The gradients: of the first result alone, without a round.
+    assert_has(&text, quote!(operands: &["grad", "x", "total"],));
+    assert_has(&text, quote!(row_operands: 4u16, row_results: 0u16,));
+    assert_has(&text, quote!(= &[];));
+    assert_has(&text, quote!(asked.place(), ::pointwise::__private::core::rows::PerRow(values[2usize])));
+}

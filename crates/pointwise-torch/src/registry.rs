@@ -108,6 +108,8 @@ pub(crate) struct ResultSpec {
     pub(crate) is_row: bool,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
+    /// True if it is for the gradient alone.
+    pub(crate) is_kept: bool,
 }
 
 impl OperandSpec {
@@ -254,6 +256,7 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         name,
         is_row: info.is_row_result(k),
         dtype: info.fixed_result(k),
+        is_kept: info.is_kept_result(k),
     });
     OpSpec {
         name: info.name.to_owned(),
@@ -312,7 +315,7 @@ fn pair(def: &'static OpDef) -> OpSpec {
     };
     let operand = |name| OperandSpec { name, dtype: None, is_channel: false, is_row: false, takes_number: false };
     let operands = info.operands.iter().map(|&name| operand(name));
-    let results = info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None });
+    let results = info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 

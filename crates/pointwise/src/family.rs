@@ -46,8 +46,8 @@ pub mod ops {
     #[cfg(feature = "family")]
     pub use super::composites::{
         add, add_inplace, add_into, clamp, clamp_backward, clamp_backward_inplace, clamp_backward_into, clamp_inplace,
-        clamp_into, masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into, sub, sub_inplace,
-        sub_into,
+        clamp_into, group_norm, masked_fill, masked_fill_backward, masked_fill_inplace, masked_fill_into, sub,
+        sub_inplace, sub_into,
     };
     #[cfg(feature = "family")]
     pub use crate::rope::{

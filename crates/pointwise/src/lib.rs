@@ -103,7 +103,7 @@ pub mod info {
 /// compiled for the GPU, the prelude has only the names of formulas.
 pub mod prelude {
     pub use pointwise_core::op::Index;
-    pub use pointwise_core::rows::{PerRow, Row};
+    pub use pointwise_core::rows::{PerRow, Place, Row};
     pub use pointwise_core::{BinaryOp, Bits, Num, RandomWord, Real, TernaryOp, UnaryOp, Value};
     pub use pointwise_macros::op;
 
@@ -118,7 +118,7 @@ pub mod prelude {
 #[cfg(feature = "family")]
 pub mod __family {
     pub use pointwise_core::dual::activations;
-    pub use pointwise_core::rows::{PerRow, Row};
+    pub use pointwise_core::rows::{PerRow, Place, Row};
     pub use pointwise_core::{Bits, Num, Real, Value};
     pub use pointwise_macros::family_op as op;
 

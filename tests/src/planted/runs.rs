@@ -278,6 +278,43 @@ pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run
     runs
 }
 
+/// Calls of an op on rows of these lengths, all contiguous, and with an element before each row. Labels are classes.
+#[must_use]
+pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], is_apart: bool) -> Vec<Run> {
+    let info = &def.info;
+    let call = move |rows: usize, len: usize| -> Run {
+        let gap = usize::from(is_apart);
+        Box::new(move |device| {
+            let mut tensors = Vec::new();
+            for k in 0..info.operands.len() {
+                let of = info.operand_type(k, dtype);
+                let shape = if info.is_row_operand(k) { vec![rows] } else { vec![rows, len + gap] };
+                let bytes = tame(of, shape.iter().product(), k as u64 + 1);
+                tensors.push(Tensor::from_bytes(device, of, &bytes, shape)?);
+            }
+            let mut operands = Vec::new();
+            for (k, tensor) in tensors.iter().enumerate() {
+                let view = tensor.view();
+                operands.push(Operand::View(if info.is_row_operand(k) { view } else { view.narrow(1, gap, len)? }));
+            }
+            let mut results = Vec::new();
+            for k in 0..info.results.len() {
+                let of = info.result_type(k, dtype);
+                let n = if info.is_row_result(k) { rows } else { rows * len };
+                results.push(Tensor::from_bytes(device, of, &vec![GUARD; (n + 32) * of.size()], [n + 32])?);
+            }
+            let mut targets = Vec::new();
+            for (k, y) in results.iter_mut().enumerate() {
+                let shape = if info.is_row_result(k) { vec![rows] } else { vec![rows, len] };
+                targets.push(y.view_mut()?.narrow(0, 16, shape.iter().product())?.reshape(shape)?);
+            }
+            calls::run_into(def, &[], Strategy::Auto, &operands, targets)?;
+            Ok(results.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>>>()?.concat())
+        })
+    };
+    lengths.iter().flat_map(|&len| [call(5, len), call(2, len)]).collect()
+}
+
 /// Calls of a fused kernel on elements, whose operands are a matrix, a row and a column; and its text. All are of one structure.
 #[must_use]
 pub fn fused_elements() -> (String, Vec<Run>) {

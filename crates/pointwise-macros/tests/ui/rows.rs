@@ -37,7 +37,10 @@ pub fn is_random<T: Real>(x: T, row: Row<T>, bits: RandomWord) -> T { row.sum(x)
 #[op(f32, ulp = 4, results(y: u32))]
 pub fn is_stored_as_a_type_that_no_tensor_has<T: Real>(x: T, row: Row<T>) -> T { row.sum(x) }
 
-#[op(f32, ulp = 4, grad = by_hand)]
-pub fn has_a_gradient_by_hand<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+#[op(f32, ulp = 4, results(y, total: f32), saves(x, total))]
+pub fn keeps_a_result_without_a_function<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
+    let total = row.sum(x);
+    (x / total, PerRow(total))
+}
 
 fn main() {}

@@ -187,10 +187,17 @@ pub(super) fn slopes(def: &'static OpDef) -> Result<(), Error> {
                     .flat_map(|(&k, grad)| y[k].iter().zip(grad).map(|(y, grad)| y.value * grad).collect::<Vec<f64>>());
                 terms.sum()
             };
-            // The gradients read what they name.
-            let named = |name: &&str| info.operands.iter().position(|operand| operand == name);
+            // The gradients read the operands and results that they name.
+            let operands: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
+            let results: Vec<Vec<f64>> =
+                forward.at(&operands, LEN).iter().map(|y| y.iter().map(|y| y.value).collect()).collect();
+            let read = |name: &&str| {
+                let at = |names: &[&str]| names.iter().position(|own| own == name);
+                let of_results = || at(info.results).map(|k| &*results[k]);
+                at(info.operands).map(|k| operands[k]).or_else(of_results)
+            };
             let mut rows: Vec<&[f64]> = grads.iter().map(Vec::as_slice).collect();
-            rows.extend(backward.info.operands.iter().filter_map(named).map(|k| &*x[k]));
+            rows.extend(backward.info.operands.iter().skip(grads.len()).filter_map(read));
             let got = gradients.at(&rows, LEN);
             let floats = (0..info.operands.len()).filter(|&k| info.operand_has_gradient(k));
             for (got, k) in got.iter().zip(floats) {

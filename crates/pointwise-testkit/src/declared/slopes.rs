@@ -59,7 +59,14 @@ fn point(
         let y = forward.at(&x, bits);
         results.iter().zip(&grads).map(|(&k, grad)| grad * y[k]).sum::<f64>()
     };
-    let got = gradients.at(&[&*grads, &*x].concat(), bits);
+    // The gradients read the operands and results that they name.
+    let y = forward.at(&x, bits);
+    let read = |name: &&str| {
+        let at = |names: &[&str]| names.iter().position(|own| own == name);
+        at(info.operands).map(|k| x[k]).or_else(|| at(info.results).map(|k| y[k]))
+    };
+    let saved = backward.info.operands.iter().skip(grads.len()).filter_map(read);
+    let got = gradients.at(&grads.iter().copied().chain(saved).collect::<Vec<_>>(), bits);
     for (name, (at, got)) in backward.info.results.iter().zip((0..x.len()).filter(|&k| is_float(k)).zip(got)) {
         let scale = value(at, x[at]).abs();
         let slope = |h: f64| {

@@ -1,9 +1,9 @@
 //! PyTorch functions that run several ops, or an op with other arguments: `add` and `sub` without their factor, `clamp`,
-//! `masked_fill`.
+//! `masked_fill`, `group_norm`.
 
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
-use crate::family::formulas::{Maximum, Minimum};
+use crate::family::formulas::{Maximum, Minimum, layer_norm};
 use crate::family::kernels;
 use crate::kernel::{Bound, OpDef, Operand};
 use crate::number::integer_range;
@@ -315,4 +315,83 @@ pub fn masked_fill_inplace<'a, 'b>(
 /// The errors of [`masked_fill`].
 pub fn masked_fill_backward<'a>(grad: impl Into<TensorView<'a>>, mask: impl Into<TensorView<'a>>) -> Result<Tensor> {
     masked_fill(grad, mask, 0)
+}
+
+/// Returns `x` of shape `(N, C, ..)`, normalized over each of `num_groups` groups of its channels, times `weight` plus `bias`, which
+/// have an element for each channel or are numbers. Each group is a row of [`layer_norm`](crate::ops::layer_norm). Source:
+/// `torch.nn.functional.group_norm`.
+///
+/// ```
+/// use pointwise::{Device, Tensor, ops};
+///
+/// let x = Tensor::from_slice(&Device::cpu(), &[1.0_f32, 3.0, 10.0, 30.0], [1, 4, 1])?;
+/// let y = ops::group_norm(&x, 2, 1.0, 0.0, 0.0)?;
+/// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+/// # Ok::<(), pointwise::Error>(())
+/// ```
+///
+/// # Errors
+/// Fails for fewer than two dimensions, for channels that are no multiple of the groups, and for a weight or bias of another
+/// shape than `(C)`; the errors of [`layer_norm`](crate::ops::layer_norm).
+pub fn group_norm<'a>(
+    x: impl Into<TensorView<'a>>,
+    num_groups: usize,
+    weight: impl Into<Operand<'a>>,
+    bias: impl Into<Operand<'a>>,
+    eps: impl Into<Number>,
+) -> Result<Tensor> {
+    let x = x.into();
+    let &[batch, channels, ref places @ ..] = x.shape().dims() else {
+        return Err(no_groups(num_groups, "x has a dimension of samples and one of channels"));
+    };
+    if num_groups == 0 || !channels.is_multiple_of(num_groups) {
+        return Err(no_groups(num_groups, &format!("give a divisor of the number of channels, {channels}")));
+    }
+    let (each, places) = (channels / num_groups, places.iter().product::<usize>());
+    let (shape, len) = (*x.shape(), each * places);
+    let copy;
+    let rows = match x.reshape([batch, num_groups, len]) {
+        Ok(rows) => rows,
+        // The elements of a group do not lie one after another.
+        Err(_) => {
+            copy = x.to_dtype(x.dtype())?;
+            copy.view().reshape([batch, num_groups, len])?
+        }
+    };
+    // An element of the weight for each of a row.
+    let spread = |operand: Operand<'a>, what: &str| -> Result<Spread> {
+        let view = match operand {
+            Operand::Number(number) => return Ok(Spread::Number(number)),
+            Operand::View(view) => view,
+        };
+        let expected = Shape::new(&[channels])?;
+        if *view.shape() != expected {
+            let (what, got) = (format!("the {what} of group_norm"), *view.shape());
+            return Err(ErrorKind::ShapeMismatch { what, expected, got }.into());
+        }
+        let view = view.reshape([num_groups, each, 1])?.expand([num_groups, each, places])?;
+        Ok(Spread::Elements(view.to_dtype(view.dtype())?.reshape([num_groups, len])?))
+    };
+    let (weight, bias) = (spread(weight.into(), "weight")?, spread(bias.into(), "bias")?);
+    layer_norm(rows, weight.operand(), bias.operand(), eps)?.reshape(shape)
+}
+
+/// The weight or the bias of [`group_norm`].
+enum Spread {
+    Number(Number),
+    Elements(Tensor),
+}
+
+impl Spread {
+    fn operand(&self) -> Operand<'_> {
+        match self {
+            Spread::Number(number) => Operand::Number(*number),
+            Spread::Elements(tensor) => tensor.into(),
+        }
+    }
+}
+
+#[cold]
+fn no_groups(groups: usize, why: &str) -> Error {
+    ErrorKind::Parameter { name: "num_groups", value: groups.to_string(), why: why.to_owned() }.into()
 }
