@@ -253,6 +253,15 @@ impl Call for Forward {
         &self.operands
     }
 
+    fn is_kept(&self, at: usize) -> bool {
+        self.op.def.info.is_kept_result(at)
+    }
+
+    fn is_saved(&self, at: usize) -> bool {
+        let name = self.op.def.info.results.get(at);
+        name.zip(self.op.def.backward).is_some_and(|(name, def)| def.info.operands.contains(name))
+    }
+
     fn read_as(&self, k: usize) -> Option<DType> {
         self.op.read_as(k)
     }
