@@ -94,7 +94,7 @@ fn run(name: &str, sizes: &Sizes, rope: &RopeConfig, dtype: DType, device: &Devi
     let weights = VarMap::new();
     let vb = VarBuilder::from_varmap(&weights, dtype, device);
     let model = Decoder::new(sizes, &vb)?;
-    let mut original = original(sizes, vb, dtype, device)?;
+    let mut original = original(sizes, vb.clone(), dtype, device)?;
     let ours = Pointwise::new(rope, EPS, LEN, device)?;
     println!("{name}, {} layers of {}, {}, {device:?}", sizes.layers, sizes.hidden, dtype.as_str());
 
@@ -112,7 +112,11 @@ fn run(name: &str, sizes: &Sizes, rope: &RopeConfig, dtype: DType, device: &Devi
 
     // candle_transformers' model; this one of candle's parts, and of pointwise's.
     let fused = Candle::new(rope, EPS, LEN, true, dtype, device)?;
-    println!("  {:<28}{:>12}{:>12}{:>12}", "us a layer, forward", "candle", "its parts", "pointwise");
+    let repeated = Decoder::new(&Sizes { in_groups: !sizes.in_groups, ..sizes.clone() }, &vb)?;
+    println!(
+        "  {:<22}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "us a layer, forward", "candle", "its parts", "pointwise", "its, rep.", "pw, rep."
+    );
     let lengths: &[usize] = if device.is_cpu() && !has("--long") { &[1, 128] } else { &[1, 128, 2048] };
     for &len in lengths {
         let text = words(sizes, len, device)?;
@@ -121,9 +125,15 @@ fn run(name: &str, sizes: &Sizes, rope: &RopeConfig, dtype: DType, device: &Devi
             in_turns(device, calls, || original(&text).map(drop), || model.forward(&text, &fused, true).map(drop))?;
         let (again, with_ours) =
             in_turns(device, calls, || original(&text).map(drop), || model.forward(&text, &ours, true).map(drop))?;
-        let each = |seconds: f64| seconds * 1e6 / sizes.layers as f64;
-        let (theirs, of_parts, with_ours) = (each(theirs.min(again)), each(of_parts), each(with_ours));
-        println!("  {:<28}{theirs:>12.1}{of_parts:>12.1}{with_ours:>12.1}", format!("{len} words"));
+        let (parts_repeated, ours_repeated) = in_turns(
+            device,
+            calls,
+            || repeated.forward(&text, &fused, true).map(drop),
+            || repeated.forward(&text, &ours, true).map(drop),
+        )?;
+        let each = |seconds: f64| format!("{:>12.1}", seconds * 1e6 / sizes.layers as f64);
+        let all = [theirs.min(again), of_parts, with_ours, parts_repeated, ours_repeated].map(each).concat();
+        println!("  {:<22}{all}", format!("{len} words"));
     }
 
     // candle_transformers' models drop gradients at their fused norms: the same model of candle's steps stands in.
