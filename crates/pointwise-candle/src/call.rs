@@ -77,6 +77,16 @@ pub(crate) trait Call: Send + Sync + 'static {
     /// Returns the operands.
     fn operands(&self) -> &[Arg];
 
+    /// True if result `at` is for the gradients alone.
+    fn is_kept(&self, _at: usize) -> bool {
+        false
+    }
+
+    /// True if the gradients read result `at`, whatever the loss depends on.
+    fn is_saved(&self, _at: usize) -> bool {
+        false
+    }
+
     /// Names the type that operand `k` is read as, where that is not its own.
     fn read_as(&self, _k: usize) -> Option<DType> {
         None
@@ -100,7 +110,7 @@ pub(crate) trait Call: Send + Sync + 'static {
     ) -> pointwise::Result<()>;
 
     /// Returns the gradient of each operand, in its shape: `None` for a number and a condition. `results` and `grads` have one
-    /// entry for each result. Where the loss does not depend on a result, its entry is missing.
+    /// entry for each result. Where the loss does not depend on a result, its entry is missing, unless the result is saved.
     ///
     /// # Errors
     /// Fails for an op without gradients, and as its gradients do.

@@ -94,6 +94,29 @@ pub fn add_layer_norm(
     pair(op("add_layer_norm")?.set("eps", eps)?.run(&args![x, residual, weight, bias])?)
 }
 
+/// Returns the cross entropy of each row of logits `[.., classes]` and its label, a whole number: the loss of
+/// `candle_nn::loss::cross_entropy` before the mean. Rows labelled -100 count 0; `op("cross_entropy")?` has other numbers for
+/// that, and label smoothing.
+///
+/// ```
+/// use candle_core::{Device, Tensor};
+/// use pointwise_candle::functions;
+///
+/// # fn main() -> candle_core::Result<()> {
+/// let logits = Tensor::new(&[[1.0_f32, 1.0], [0.0, 9.0]], &Device::Cpu)?;
+/// let labels = Tensor::new(&[0_u32, 1], &Device::Cpu)?;
+/// let loss = functions::cross_entropy(&logits, &labels)?.mean_all()?;
+/// assert!((loss.to_scalar::<f32>()? - 0.5 * 2.0_f32.ln()).abs() < 1e-3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Fails as [`Op::run`](crate::Op::run) does.
+pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+    op("cross_entropy")?.run_one(&args![logits, labels])
+}
+
 /// Selects `a` where `condition`, a tensor of u8, is not 0, and `b` elsewhere.
 ///
 /// # Errors

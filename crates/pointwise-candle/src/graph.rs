@@ -8,7 +8,7 @@
 //! its own operands.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use candle_core::{
@@ -25,18 +25,17 @@ const OPERANDS: usize = 3;
 ///
 /// # Errors
 /// Fails where a token cannot be allocated.
-pub(crate) fn attach(call: Arc<dyn Call>, mut made: Vec<Made>) -> Result<Vec<Tensor>> {
+pub(crate) fn attach(call: Arc<dyn Call>, made: Vec<Made>) -> Result<Vec<Tensor>> {
     let is_tracked = |k: &usize| call.operands()[*k].tensor().is_some_and(|x| x.track_op() && x.dtype().is_float());
     let tracked: Vec<usize> = (0..call.operands().len()).filter(is_tracked).collect();
     if tracked.is_empty() {
         return Ok(made.into_iter().map(detached).collect());
     }
-    if made.len() == 1 && tracked.len() <= OPERANDS {
-        let made = made.pop();
-        let operands = tensors(&*call, &tracked);
-        return Ok(vec![apply(Node { role: Role::Whole { call, tracked }, made: Mutex::new(made) }, &operands)?]);
+    let nodes = (0..made.len()).filter(|&at| !call.is_kept(at)).count();
+    if nodes == 1 && tracked.len() <= OPERANDS {
+        return whole(&call, &tracked, made);
     }
-    let tape = Arc::new(Tape { call, passes: Mutex::default() });
+    let tape = Arc::new(Tape { call, saved: OnceLock::new(), passes: Mutex::default() });
     let mut token: Option<Tensor> = None;
     let mut rest = &tracked[..];
     while !rest.is_empty() {
@@ -48,11 +47,34 @@ pub(crate) fn attach(call: Arc<dyn Call>, mut made: Vec<Made>) -> Result<Vec<Ten
         rest = after;
     }
     let token: Vec<Tensor> = token.into_iter().collect();
-    let results = made.into_iter().enumerate().map(|(at, made)| {
-        let role = Role::Result { tape: tape.clone(), at };
-        apply(Node { role, made: Mutex::new(Some(made)) }, &token)
+    let each = made.into_iter().enumerate().map(|(at, made)| match tape.call.is_kept(at) {
+        true => Ok(detached(made)),
+        false => apply(Node { role: Role::Result { tape: tape.clone(), at }, made: Mutex::new(Some(made)) }, &token),
     });
-    results.collect()
+    let results: Vec<Tensor> = each.collect::<Result<_>>()?;
+    // Without their nodes, which hold the tape.
+    let saved = results.iter().enumerate().map(|(at, y)| tape.call.is_saved(at).then(|| y.detach()));
+    tape.saved.get_or_init(|| saved.collect());
+    Ok(results)
+}
+
+/// Makes one node of a call with one result, beside those that it keeps.
+fn whole(call: &Arc<dyn Call>, tracked: &[usize], made: Vec<Made>) -> Result<Vec<Tensor>> {
+    let (mut saved, mut node) = (Vec::with_capacity(made.len()), None);
+    for (at, made) in made.into_iter().enumerate() {
+        match call.is_kept(at) {
+            true => saved.push(Some(detached(made))),
+            false => {
+                node = Some((at, made));
+                saved.push(None);
+            }
+        }
+    }
+    let (at, made) = node.ok_or_else(|| error(format!("{} gave no result; please report this", call.name())))?;
+    let mut results = saved.clone();
+    let role = Role::Whole { call: call.clone(), tracked: tracked.to_vec(), at, saved };
+    results[at] = Some(apply(Node { role, made: Mutex::new(Some(made)) }, &tensors(&**call, tracked))?);
+    Ok(results.into_iter().flatten().collect())
 }
 
 fn tensors(call: &dyn Call, which: &[usize]) -> Vec<Tensor> {
@@ -77,6 +99,8 @@ fn apply(node: Node, operands: &[Tensor]) -> Result<Tensor> {
 /// A call of several nodes, and what each walk back has brought so far.
 struct Tape {
     call: Arc<dyn Call>,
+    /// Results that the gradients read.
+    saved: OnceLock<Vec<Option<Tensor>>>,
     /// A walk runs on one thread from its first node to its last.
     passes: Mutex<HashMap<ThreadId, Pass>>,
 }
@@ -116,7 +140,15 @@ impl Tape {
         let mut pass = self.passes().remove(&thread).unwrap_or_default();
         let mut gradients = match pass.gradients.take() {
             Some(gradients) => gradients,
-            None => self.call.gradients(&pass.results, &pass.grads)?,
+            None => {
+                let saved = self.saved.get().map_or(&[][..], Vec::as_slice);
+                let mut results = pass.results;
+                results.resize(results.len().max(saved.len()), None);
+                for (result, saved) in results.iter_mut().zip(saved) {
+                    *result = result.take().or_else(|| saved.clone());
+                }
+                self.call.gradients(&results, &pass.grads)?
+            }
         };
         let taken = own.iter().map(|&k| gradients.get_mut(k).and_then(Option::take)).collect();
         if !is_last {
@@ -133,8 +165,8 @@ struct Node {
 }
 
 enum Role {
-    /// The one result of a call, on its tracked operands.
-    Whole { call: Arc<dyn Call>, tracked: Vec<usize> },
+    /// The one result of a call, at a place among those that it keeps, on its tracked operands.
+    Whole { call: Arc<dyn Call>, tracked: Vec<usize>, at: usize, saved: Vec<Option<Tensor>> },
     /// A token on an earlier one, unless it is the first, and on operands.
     Token { tape: Arc<Tape>, own: Vec<usize>, is_first: bool },
     /// A result on the last token.
@@ -182,8 +214,10 @@ impl Node {
     /// Returns the gradients of the node's operands. candle wants one for each that it tracks.
     fn gradients(&self, first: &Tensor, result: &Tensor, grad: &Tensor) -> Result<Vec<Option<Tensor>>> {
         match &self.role {
-            Role::Whole { call, tracked } => {
-                let all = call.gradients(&[Some(result.detach())], &[Some(grad.clone())])?;
+            Role::Whole { call, tracked, at, saved } => {
+                let (mut results, mut grads) = (saved.clone(), vec![None; saved.len()]);
+                (results[*at], grads[*at]) = (Some(result.detach()), Some(grad.clone()));
+                let all = call.gradients(&results, &grads)?;
                 Ok(tracked.iter().map(|&k| all.get(k).cloned().flatten()).collect())
             }
             Role::Result { tape, at } => {

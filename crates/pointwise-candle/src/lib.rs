@@ -29,7 +29,8 @@
 //! # Types
 //!
 //! f32, f16, bf16, f8e4m3, u8, i16, i32 and i64. candle has no bool: conditions are u8, and comparisons return u8. Positions of
-//! [`Rope`] may be u32. Other types, f64 among them, are errors, and so is Metal.
+//! [`Rope`] and labels may be u32. Other types, f64 among them, are errors, and so is Metal. Operands and results that have a type
+//! of their own in the op (`#[stored(f32)]`) have it here; [`Op::of_type`] serves ops whose operands all do.
 //!
 //! # Gradients
 //!

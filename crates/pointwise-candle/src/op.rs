@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType as CandleType, Result, Tensor};
 use pointwise::info::{self, OpInfo};
 use pointwise::kernel::{GatedGradientsKernel, GatedKernel, Kernel, OpDef};
 use pointwise::{DType, Number, Operand, Philox, Shape, Stream, TensorView, TensorViewMut};
 
 use crate::call::{Arg, Call, call, call_detached, summed_to};
 use crate::inplace::{self, InPlace};
-use crate::memory::error;
+use crate::memory::{self, error};
 
 /// An op with its parameters, to run on candle's tensors: one of pointwise's family or a package's own.
 ///
@@ -31,6 +31,7 @@ pub struct Op {
     def: &'static OpDef,
     params: Vec<Number>,
     rng: Philox,
+    dtype: Option<DType>,
 }
 
 /// Finds an op of the family by PyTorch's name: `silu`, `add`, `rms_norm`.
@@ -83,7 +84,7 @@ impl IntoOp for &Op {
 /// An op of your own, by the data that `#[op]` makes: `Snake::<f64>::def()`.
 impl From<&'static OpDef> for Op {
     fn from(def: &'static OpDef) -> Self {
-        Op { def, params: vec![Number::Default; def.info.params.len()], rng: Philox::default() }
+        Op { def, params: vec![Number::Default; def.info.params.len()], rng: Philox::default(), dtype: None }
     }
 }
 
@@ -115,6 +116,16 @@ impl Op {
         self
     }
 
+    /// Sets the element type of the results, for an op whose operands all have types of their own, such as whole numbers and an
+    /// f32 scale: without it, the first of the op's types. Other ops ignore it.
+    ///
+    /// # Errors
+    /// Fails for a type that pointwise does not have.
+    pub fn of_type(mut self, dtype: CandleType) -> Result<Op> {
+        self.dtype = Some(memory::dtype(dtype)?);
+        Ok(self)
+    }
+
     /// Runs the op, with gradients for the operands that candle tracks. A gated op takes `x` whose last dimension holds
     /// gate and value, or two tensors.
     ///
@@ -123,7 +134,7 @@ impl Op {
     /// devices, for an element type or parameter that the op does not take, and on Metal. A walk back fails at an op
     /// without gradients.
     pub fn run(&self, operands: &[Arg]) -> Result<Vec<Tensor>> {
-        call(Forward { op: self.clone(), operands: operands.to_vec() })
+        call(Forward { op: self.clone(), operands: self.widened(operands, 0)? })
     }
 
     /// Runs an op of one result, beside those that it keeps for its gradient: see [`Op::run`].
@@ -146,12 +157,29 @@ impl Op {
     /// Fails as [`Op::run`] does, for more than three tensors, for an op of several results, for a result of another type
     /// than `x`, and where an operand shares a part of the memory of `x`.
     pub fn run_inplace(&self, x: &Tensor, others: &[Arg]) -> Result<()> {
-        inplace::run(self, x, others)
+        inplace::run(self, x, &self.widened(others, 1)?)
+    }
+
+    /// Returns the operands from `first` on, with whole numbers as i64 where the op has that: candle's labels are u32.
+    fn widened(&self, operands: &[Arg], first: usize) -> Result<Vec<Arg>> {
+        let each =
+            operands.iter().enumerate().map(|(k, operand)| match (self.def.info.fixed_operand(first + k), operand) {
+                (Some(DType::I64), Arg::Tensor(x)) if x.dtype().is_int() => {
+                    Ok(Arg::Tensor(x.to_dtype(CandleType::I64)?))
+                }
+                _ => Ok(operand.clone()),
+            });
+        each.collect()
     }
 
     /// Returns the kernel on a stream.
     fn kernel(&self, stream: Option<&Stream>) -> Kernel<'static> {
-        on(self.def.kernel(&self.params).rng(self.rng), stream, Kernel::on)
+        let kernel = self.def.kernel(&self.params).rng(self.rng);
+        let kernel = match self.dtype {
+            Some(dtype) => kernel.of_type(dtype),
+            None => kernel,
+        };
+        on(kernel, stream, Kernel::on)
     }
 }
 
@@ -225,6 +253,15 @@ impl Call for Forward {
         &self.operands
     }
 
+    fn is_kept(&self, at: usize) -> bool {
+        self.op.def.info.is_kept_result(at)
+    }
+
+    fn is_saved(&self, at: usize) -> bool {
+        let name = self.op.def.info.results.get(at);
+        name.zip(self.op.def.backward).is_some_and(|(name, def)| def.info.operands.contains(name))
+    }
+
     fn read_as(&self, k: usize) -> Option<DType> {
         self.op.read_as(k)
     }
@@ -286,7 +323,7 @@ impl Backward {
         let Some(def) = call.op.def.backward else {
             return Err(error(format!("{} has no gradient: detach its operands (detach)", info.name)));
         };
-        let mut op = Op { rng: call.op.rng, ..Op::from(def) };
+        let mut op = Op { rng: call.op.rng, dtype: call.op.dtype, ..Op::from(def) };
         for (slot, param) in op.params.iter_mut().zip(def.info.params) {
             if let Some(k) = info.params.iter().position(|own| own.name == param.name) {
                 *slot = call.op.params[k];
@@ -300,8 +337,9 @@ impl Backward {
                 error(format!("{} reads {name}, which {} does not have; please report this", def.info.name, info.name))
             })?);
         }
-        // Operands met in the type of the result.
-        if let (None, Some(Some(grad))) = (info.fixed_result(0), grads.first()) {
+        // Operands met in the type of a result.
+        let mut of_results = grads.iter().enumerate().filter(|(k, _)| info.fixed_result(*k).is_none());
+        if let Some(grad) = of_results.find_map(|(_, grad)| grad.as_ref()) {
             for (k, operand) in operands.iter_mut().enumerate() {
                 if let (Arg::Tensor(x), None) = (&*operand, def.info.fixed_operand(k)) {
                     *operand = Arg::Tensor(x.to_dtype(grad.dtype())?);

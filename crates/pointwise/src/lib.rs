@@ -30,6 +30,7 @@
 //! | `cust` | `interop::cust`: the same of the crate cust, which needs a CUDA toolkit to build |
 //! | `safetensors` | `Tensor::from_safetensors` and `Tensor::to_safetensors` |
 //! | `ndarray` | views of ndarray's arrays, `Tensor::from_ndarray` and `Tensor::to_ndarray` |
+//! | `serde` | `Serialize` and `Deserialize` of settings: `Strategy`, `kernel::SinusoidalLayout`, and `RopeConfig` with the choices of a rotation |
 //!
 //! # Environment
 //!

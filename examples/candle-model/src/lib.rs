@@ -28,14 +28,41 @@ pub fn has(word: &str) -> bool {
 pub fn seconds(device: &Device, calls: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     call()?;
     let mut least = f64::INFINITY;
-    for _ in 0..5 {
-        device.synchronize()?;
-        let start = Instant::now();
-        for _ in 0..calls {
-            call()?;
-        }
-        device.synchronize()?;
-        least = least.min(start.elapsed().as_secs_f64() / calls as f64);
+    for _ in 0..GROUPS {
+        least = least.min(group(device, calls, &mut call)?);
     }
     Ok(least)
+}
+
+/// Measures the seconds of two calls, groups of them in turns: see [`seconds`].
+///
+/// # Errors
+/// Fails as the calls do.
+pub fn in_turns(
+    device: &Device,
+    calls: usize,
+    mut a: impl FnMut() -> Result<()>,
+    mut b: impl FnMut() -> Result<()>,
+) -> Result<(f64, f64)> {
+    a()?;
+    b()?;
+    let mut least = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..GROUPS {
+        least.0 = least.0.min(group(device, calls, &mut a)?);
+        least.1 = least.1.min(group(device, calls, &mut b)?);
+    }
+    Ok(least)
+}
+
+const GROUPS: usize = 7;
+
+/// Returns the seconds of one of several calls.
+fn group(device: &Device, calls: usize, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
+    device.synchronize()?;
+    let start = Instant::now();
+    for _ in 0..calls {
+        call()?;
+    }
+    device.synchronize()?;
+    Ok(start.elapsed().as_secs_f64() / calls as f64)
 }

@@ -1,12 +1,12 @@
 //! candle_transformers' Llama and Qwen3 beside the same model with pointwise's parts: logits, training, time.
 //!
-//! `cargo run --release [--features cuda -- --cuda [--large] [--bf16]]`
+//! `cargo run --release [--features cuda] -- [--cuda] [--large] [--bf16] [--long]`. `--long`: 2,048 words on the CPU, too.
 #![forbid(unsafe_code)]
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_model::model::{Decoder, Sizes};
 use candle_model::parts::{Candle, Parts, Pointwise};
-use candle_model::{device, has, seconds};
+use candle_model::{device, has, in_turns, seconds};
 use candle_nn::{AdamW, Optimizer, VarBuilder, VarMap, loss};
 use candle_transformers::models::{llama, qwen3};
 use pointwise::rope::RopeConfig;
@@ -19,29 +19,7 @@ const STEPS: usize = 5;
 fn main() -> Result<()> {
     let device = device()?;
     let dtype = if has("--bf16") { DType::BF16 } else { DType::F32 };
-    let mut sizes = Sizes {
-        vocab: 512,
-        hidden: 256,
-        intermediate: 704,
-        layers: 4,
-        heads: 8,
-        kv_heads: 2,
-        head_dim: 32,
-        norms_heads: false,
-    };
-    if has("--large") {
-        // As Llama 3.2 1B.
-        sizes = Sizes {
-            vocab: 32_000,
-            hidden: 2048,
-            intermediate: 8192,
-            layers: 16,
-            heads: 32,
-            kv_heads: 8,
-            head_dim: 64,
-            ..sizes
-        };
-    }
+    let mut sizes = Sizes::new(has("--large"));
     // Llama 3.1's frequencies, which `RopeConfig::from_hf_json` reads from a model's config.json, too.
     run("Llama", &sizes, &RopeConfig::llama3(sizes.head_dim, THETA), dtype, &device)?;
     sizes.norms_heads = true;
@@ -116,7 +94,7 @@ fn run(name: &str, sizes: &Sizes, rope: &RopeConfig, dtype: DType, device: &Devi
     let weights = VarMap::new();
     let vb = VarBuilder::from_varmap(&weights, dtype, device);
     let model = Decoder::new(sizes, &vb)?;
-    let mut original = original(sizes, vb, dtype, device)?;
+    let mut original = original(sizes, vb.clone(), dtype, device)?;
     let ours = Pointwise::new(rope, EPS, LEN, device)?;
     println!("{name}, {} layers of {}, {}, {device:?}", sizes.layers, sizes.hidden, dtype.as_str());
 
@@ -132,20 +110,34 @@ fn run(name: &str, sizes: &Sizes, rope: &RopeConfig, dtype: DType, device: &Devi
         candle_core::bail!("{name}: the logits differ");
     }
 
-    println!("  {:<28}{:>12}{:>12}", "us a layer, forward", "candle", "pointwise");
-    let lengths: &[usize] = if device.is_cpu() { &[1, 128] } else { &[1, 128, 2048] };
+    // candle_transformers' model; this one of candle's parts, and of pointwise's.
+    let fused = Candle::new(rope, EPS, LEN, true, dtype, device)?;
+    let repeated = Decoder::new(&Sizes { in_groups: !sizes.in_groups, ..sizes.clone() }, &vb)?;
+    println!(
+        "  {:<22}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "us a layer, forward", "candle", "its parts", "pointwise", "its, rep.", "pw, rep."
+    );
+    let lengths: &[usize] = if device.is_cpu() && !has("--long") { &[1, 128] } else { &[1, 128, 2048] };
     for &len in lengths {
         let text = words(sizes, len, device)?;
         let calls = if device.is_cpu() { 2 } else { 10 };
-        let theirs = seconds(device, calls, || original(&text).map(drop))?;
-        let with_ours = seconds(device, calls, || model.forward(&text, &ours, true).map(drop))?;
-        let each = |seconds: f64| seconds * 1e6 / sizes.layers as f64;
-        println!("  {:<28}{:>12.1}{:>12.1}", format!("{len} words"), each(theirs), each(with_ours));
+        let (theirs, of_parts) =
+            in_turns(device, calls, || original(&text).map(drop), || model.forward(&text, &fused, true).map(drop))?;
+        let (again, with_ours) =
+            in_turns(device, calls, || original(&text).map(drop), || model.forward(&text, &ours, true).map(drop))?;
+        let (parts_repeated, ours_repeated) = in_turns(
+            device,
+            calls,
+            || repeated.forward(&text, &fused, true).map(drop),
+            || repeated.forward(&text, &ours, true).map(drop),
+        )?;
+        let each = |seconds: f64| format!("{:>12.1}", seconds * 1e6 / sizes.layers as f64);
+        let all = [theirs.min(again), of_parts, with_ours, parts_repeated, ours_repeated].map(each).concat();
+        println!("  {:<22}{all}", format!("{len} words"));
     }
 
     // candle_transformers' models drop gradients at their fused norms: the same model of candle's steps stands in.
     let len = 128;
-    let fused = Candle::new(rope, EPS, len, true, dtype, device)?;
     let steps = Candle::new(rope, EPS, len, false, dtype, device)?;
     let all = weights.all_vars().len();
     for (parts, what) in

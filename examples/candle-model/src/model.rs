@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use candle_core::{Device, Result, Tensor};
 use candle_nn::{Embedding, Linear, Module, VarBuilder, embedding, linear_no_bias};
+use candle_transformers::utils::repeat_kv;
 
 use crate::parts::Parts;
 
@@ -26,6 +27,20 @@ pub struct Sizes {
     pub head_dim: usize,
     /// True if q and k are normalised by heads, as in Qwen3.
     pub norms_heads: bool,
+    /// True if a head of k and v meets all heads of q that share it in one product; else it is repeated for each, as in
+    /// candle_transformers.
+    pub in_groups: bool,
+}
+
+impl Sizes {
+    /// Returns the sizes of a small model, or of Llama 3.2 1B.
+    pub fn new(is_large: bool) -> Sizes {
+        let (vocab, hidden, intermediate, layers, heads, kv_heads, head_dim) = match is_large {
+            true => (32_000, 2048, 8192, 16, 32, 8, 64),
+            false => (512, 256, 704, 4, 8, 2, 32),
+        };
+        Sizes { vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, norms_heads: false, in_groups: true }
+    }
 }
 
 /// A decoder whose weights have the names of candle_transformers' models.
@@ -160,13 +175,19 @@ impl Layer {
             (q, k) = (parts.norm(&q, q_norm)?, parts.norm(&k, k_norm)?);
         }
         let (q, k) = parts.rope(&q.transpose(1, 2)?, &k.transpose(1, 2)?)?;
-        // A group of heads of q shares one of k and v: the group's rows are one matrix.
-        let q = q.reshape((batch, kv_heads, heads / kv_heads * len, head_dim))?;
-        let scores = q.matmul(&k.t()?)?.reshape((batch, heads, len, len))?;
         let scale = 1.0 / (head_dim as f64).sqrt();
-        let weights = parts.attention(&scores, mask, scale)?;
-        let weights = weights.reshape((batch, kv_heads, heads / kv_heads * len, len))?;
-        let y = weights.matmul(&v.contiguous()?)?.reshape((batch, heads, len, head_dim))?;
+        let y = if self.sizes.in_groups {
+            // The group's rows are one matrix.
+            let q = q.reshape((batch, kv_heads, heads / kv_heads * len, head_dim))?;
+            let scores = q.matmul(&k.t()?)?.reshape((batch, heads, len, len))?;
+            let weights = parts.attention(&scores, mask, scale)?;
+            let weights = weights.reshape((batch, kv_heads, heads / kv_heads * len, len))?;
+            weights.matmul(&v.contiguous()?)?.reshape((batch, heads, len, head_dim))?
+        } else {
+            let (k, v) = (repeat_kv(k, heads / kv_heads)?, repeat_kv(v, heads / kv_heads)?);
+            let weights = parts.attention(&q.matmul(&k.t()?)?, mask, scale)?;
+            weights.matmul(&v.contiguous()?)?
+        };
         self.out.forward(&y.transpose(1, 2)?.reshape((batch, len, heads * head_dim))?)
     }
 }

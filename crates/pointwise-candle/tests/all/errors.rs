@@ -6,7 +6,7 @@ use pointwise_candle::{Op, PointwiseOps, Rope, args, functions, op};
 use crate::support::random;
 
 #[track_caller]
-fn fails<T>(result: Result<T>, words: &[&str]) {
+pub(crate) fn fails<T>(result: Result<T>, words: &[&str]) {
     let Err(error) = result else { panic!("no error that says {words:?}") };
     let text = error.to_string();
     for word in words {
@@ -83,5 +83,16 @@ fn bad_rotations_are_errors() -> Result<()> {
     fails(rope.apply_one(&x, &Tensor::new(&[0_u32, 1], &Device::Cpu)?), &["position_ids"]);
     fails(rope.apply(&x, &x.narrow(2, 0, 2)?, 0), &["k"]);
     fails(Rope::new(&config.factor(0.0).rotary_dim(3), 64, &Device::Cpu), &["rotary_dim"]);
+    Ok(())
+}
+
+#[test]
+fn devices_without_kernels_are_errors() -> Result<()> {
+    let config = pointwise::rope::RopeConfig::default_rope(8, 10_000.0);
+    let metal = Device::Metal(candle_core::MetalDevice);
+    fails(Rope::new(&config, 64, &metal), &["Metal", "to_device"]);
+    fails(pointwise_candle::alibi((2, 4, 4), DType::F32, &metal), &["Metal", "to_device"]);
+    #[cfg(not(feature = "cuda"))]
+    fails(Rope::new(&config, 64, &Device::Cuda(candle_core::CudaDevice)), &["CUDA", "feature `cuda`"]);
     Ok(())
 }

@@ -5,5 +5,6 @@ mod candle_functions;
 mod errors;
 mod gradients;
 mod layouts;
+mod mixed;
 mod rope;
 mod support;

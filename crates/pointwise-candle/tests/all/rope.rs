@@ -44,6 +44,38 @@ fn rotations_agree_with_candle() -> Result<()> {
     Ok(())
 }
 
+/// A model's file decides the variant: here Llama 3.2's, whose frequencies candle's Llama scales by hand.
+#[test]
+fn a_models_config_is_enough() -> Result<()> {
+    let text = r#"{
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 131072, "rope_theta": 500000.0,
+        "rope_scaling": {
+            "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+            "rope_type": "llama3"
+        }
+    }"#;
+    let config = RopeConfig::from_hf_json(text).map_err(candle_core::Error::wrap)?;
+    // As `calculate_default_inv_freq` and `Cache::new` of candle_transformers' llama.rs have it.
+    let (low, high) = (8192.0 / 1.0_f32, 8192.0 / 4.0_f32);
+    let inv_freq = (0..16).map(|pair| 1.0 / 500_000_f32.powf(2.0 * pair as f32 / 32.0)).map(|freq: f32| {
+        let wavelength = 2.0 * std::f32::consts::PI / freq;
+        let smooth = (8192.0 / wavelength - 1.0) / (4.0 - 1.0);
+        match wavelength {
+            short if short < high => freq,
+            long if long > low => freq / 32.0,
+            _ => (1.0 - smooth) * freq / 32.0 + smooth * freq,
+        }
+    });
+    let inv_freq = Tensor::new(inv_freq.collect::<Vec<f32>>(), &Device::Cpu)?.unsqueeze(0)?;
+    let positions = Tensor::new(&[100_f32, 101.0, 102.0], &Device::Cpu)?.unsqueeze(1)?;
+    let angles = positions.matmul(&inv_freq)?;
+    let q = random(&[1, 8, 3, 32], 1, -1.0, 1.0, DType::F32)?;
+    let ours = Rope::new(&config, 131_072, &Device::Cpu)?.apply_one(&q, 100)?;
+    assert_close("llama3", &ours, &rotary_emb::rope(&q, &angles.cos()?, &angles.sin()?)?, 1e-5);
+    Ok(())
+}
+
 #[test]
 fn positions_are_numbers_of_candles_types() -> Result<()> {
     let x = random(&[2, 4, 3, 16], 1, -1.0, 1.0, DType::BF16)?;

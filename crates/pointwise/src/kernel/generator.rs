@@ -80,6 +80,7 @@ impl GeneratorTyped {
 
 /// Where a sinusoidal encoding has its sines and cosines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum SinusoidalLayout {
     /// Column `2 i` the sine, column `2 i + 1` the cosine of frequency `i` (Vaswani et al.).
     #[default]

@@ -7,6 +7,7 @@ use super::lookup;
 
 /// How a kernel spreads its elements over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Strategy {
     /// The one measured to be fastest for template, element type, size and alignment.

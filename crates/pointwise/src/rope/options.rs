@@ -11,6 +11,7 @@ use crate::tensor::{Tensor, TensorView};
 
 /// The order of a tensor's dimensions: batch, sequence, head, lane. Views may have any strides, but the last is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum RopeLayout {
     /// `[batch, sequence, heads, head_dim]`.
     #[default]
@@ -71,6 +72,7 @@ impl FromStr for RopeLayout {
 
 /// The lanes that make a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum RopePairs {
     /// `(i, i + rotary_dim / 2)`: NeoX, Llama.
     Half,
@@ -95,6 +97,7 @@ impl FromStr for RopePairs {
 
 /// The place of the rotated lanes in a head, if not all rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum RotatedLanes {
     /// First.
@@ -118,6 +121,7 @@ impl FromStr for RotatedLanes {
 
 /// The direction of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum RopeDirection {
     /// The rotation.
     #[default]
@@ -140,6 +144,7 @@ impl FromStr for RopeDirection {
 
 /// The handling of a position that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OutOfRange {
     /// Fails if the host knows the positions: an offset, and tensors of positions on the CPU. The host does not read

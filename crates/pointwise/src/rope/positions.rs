@@ -7,6 +7,7 @@ use super::{Frequencies, FrequencySource, MropeAxis, RopeError};
 
 /// The arithmetic of an angle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum RopePrecision {
     /// In 64-bit fixed-point turns: within 2e-7 of the exact cosine and sine at every position up to 2^31.

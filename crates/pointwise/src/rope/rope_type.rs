@@ -7,6 +7,7 @@ use super::{RopeError, validate};
 
 /// The scaling of the frequencies, by HF's names (`rope_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum RopeType {
     /// `default`: `θ^(-2i/d)`.
@@ -25,6 +26,7 @@ pub enum RopeType {
     Yarn,
     /// `yarn_tileops`: what TileOPs calls YaRN. It scales the base, not the frequency, and takes half the dimension for
     /// the ramp's bounds, so it agrees neither with the paper nor with any model; only to reproduce its results.
+    #[cfg_attr(feature = "serde", serde(rename = "yarn_tileops"))]
     YarnTileOps,
     /// `longrope`: a divisor for each pair, one list up to the original length and another beyond it (also `su`).
     Longrope,
@@ -99,6 +101,7 @@ pub enum MropeAxis {
 
 /// The way multimodal RoPE deals the frequencies out to the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum MropeLayout {
     /// First all of time, then all of height, then all of width (Qwen2-VL, Qwen2.5-VL).
@@ -110,6 +113,7 @@ pub enum MropeLayout {
 
 /// `mrope_section`: the number of frequencies of each position axis; they sum to `rotary_dim / 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct MropeSections {
     /// Frequencies of time, height and width.
     pub sections: [usize; 3],

@@ -8,8 +8,9 @@ mod candle_functions;
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_functions::{FUNCTIONS, Function};
-use candle_model::{device, has, seconds};
+use candle_model::{device, has, in_turns};
 use candle_nn::{ops as nn, rotary_emb};
+use every_form::ops as forms;
 use pointwise::info;
 use pointwise::kernel::OpDef;
 use pointwise::rope::RopeConfig;
@@ -163,39 +164,59 @@ fn large_mean(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Compares every op of the registry in every type, and its gradients, with the CPU's results.
+/// Returns ops of a package's own: of several results, of several types, on rows.
+fn own() -> [&'static OpDef; 11] {
+    [
+        forms::SwishGate::<f64>::def(),
+        forms::Affine::def(),
+        forms::SquaredRelu::<f64>::def(),
+        forms::KeepWhere::def(),
+        forms::ComplexProducts::def(),
+        forms::mixed::DequantiseNf4::def(),
+        forms::mixed::NormaliseImage::def(),
+        forms::mixed::Sgd::<f64>::def(),
+        forms::mixed::NormByF32::def(),
+        forms::mixed::Picked::def(),
+        forms::rows::Quantised::def(),
+    ]
+}
+
+/// Compares every op of the registry, and those of a package's own, in every type, and its gradients, with the CPU's results.
 fn parity(device: &Device) -> Result<usize> {
     let mut calls = 0;
     let types = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::U8, DType::I16, DType::I32, DType::I64];
-    for def in info::all().chain(info::rows()).filter(|def| !def.info.is_gradient()) {
+    for def in info::all().chain(info::rows()).filter(|def| !def.info.is_gradient()).chain(own()) {
         let info = &def.info;
         for dtype in types {
             if !info.types.iter().any(|of| of.name() == dtype.as_str()) {
                 continue;
             }
             for lies in 0..3 {
+                // Rows and their length as the op sees them: contiguous, transposed, sliced.
+                let (rows, len) = [(66, 130), (130, 66), (66, 128)][lies];
                 let operand = |k: usize| -> Result<Tensor> {
-                    let of = if info.is_bool(k) { DType::U8 } else { dtype };
-                    let shape = if info.is_channel(k) { vec![66] } else { vec![66, 130] };
+                    let (of, low, high) = match info.fixed_operand(k) {
+                        Some(pointwise::DType::Bool) => (DType::U8, 0.0, 2.0),
+                        Some(pointwise::DType::I64) => (DType::I64, 0.0, 66.0),
+                        Some(pointwise::DType::U8) => (DType::U8, 0.0, 255.0),
+                        Some(fixed) => (fixed.name().parse().map_err(candle_core::Error::wrap)?, 0.25, 3.0),
+                        None => (dtype, 0.25, 3.0),
+                    };
+                    let shape = match () {
+                        _ if info.is_channel(k) => vec![len],
+                        _ if info.is_row_operand(k) => vec![rows],
+                        _ => vec![66, 130],
+                    };
                     let count = shape.iter().product();
-                    let high = if info.is_bool(k) { 2.0 } else { 3.0 };
-                    let low = if info.is_bool(k) { 0.0 } else { 0.25 };
                     let x = Tensor::from_vec(numbers(count, 9 + k as u64, low, high), shape, &Device::Cpu)?;
                     x.to_dtype(of)
                 };
-                // Contiguous, transposed, sliced.
                 let laid = |x: &Tensor| match (lies, x.rank()) {
                     (1, 2) => x.t(),
                     (2, 2) => x.narrow(1, 2, 128),
                     _ => Ok(x.clone()),
                 };
-                let channels = |x: Tensor, k: usize| match (lies, info.is_channel(k)) {
-                    (0, true) => x.narrow(0, 0, 1)?.expand(130)?.contiguous(),
-                    (2, true) => x.narrow(0, 0, 1)?.expand(128)?.contiguous(),
-                    _ => Ok(x),
-                };
-                let host: Vec<Tensor> =
-                    (0..info.operands.len()).map(|k| channels(operand(k)?, k)).collect::<Result<_>>()?;
+                let host: Vec<Tensor> = (0..info.operands.len()).map(operand).collect::<Result<_>>()?;
                 let results = |device: &Device| -> Result<Vec<Tensor>> {
                     let grads =
                         def.backward.is_some_and(|def| def.info.types.iter().any(|of| of.name() == dtype.as_str()));
@@ -203,7 +224,7 @@ fn parity(device: &Device) -> Result<usize> {
                     let mut args = Vec::new();
                     for (k, x) in host.iter().enumerate() {
                         let x = x.to_device(device)?;
-                        if grads && !info.is_bool(k) {
+                        if grads && info.operand_has_gradient(k) {
                             let var = Var::from_tensor(&x)?;
                             args.push(Arg::from(laid(&var)?));
                             vars.push(var);
@@ -211,11 +232,11 @@ fn parity(device: &Device) -> Result<usize> {
                             args.push(Arg::from(laid(&x)?));
                         }
                     }
-                    let mut all = Op::from(def).run(&args)?;
+                    let mut all = Op::from(def).of_type(dtype)?.run(&args)?;
                     if grads {
-                        let mut loss = all[0].sum_all()?;
-                        for y in &all[1..] {
-                            loss = (loss + y.sum_all()?)?;
+                        let mut loss = Tensor::zeros((), DType::F32, device)?;
+                        for (_, y) in all.iter().enumerate().filter(|(k, _)| info.result_has_gradient(*k)) {
+                            loss = (loss + y.to_dtype(DType::F32)?.sum_all()?)?;
                         }
                         let grads = loss.backward()?;
                         for var in &vars {
@@ -290,8 +311,7 @@ fn times(device: &Device) -> Result<()> {
                 continue;
             }
             let op = op(name)?;
-            let theirs = seconds(device, 5, || function(&x).map(drop))?;
-            let ours = seconds(device, 5, || op.run_one(&args).map(drop))?;
+            let (theirs, ours) = in_turns(device, 5, || function(&x).map(drop), || op.run_one(&args).map(drop))?;
             cells.push((dtype, theirs * 1e6, ours * 1e6));
         }
         row(name, cells);
@@ -305,8 +325,8 @@ fn times(device: &Device) -> Result<()> {
         let rope = Rope::new(&config, len as u64, device)?;
         let angles = operand("angles", 1, len, 64, DType::F32, device)?;
         let (cos, sin) = (angles.cos()?.to_dtype(dtype)?, angles.sin()?.to_dtype(dtype)?);
-        let theirs = seconds(device, 5, || rotary_emb::rope(&q, &cos, &sin).map(drop))?;
-        let ours = seconds(device, 5, || rope.apply_one(&q, 0).map(drop))?;
+        let (theirs, ours) =
+            in_turns(device, 5, || rotary_emb::rope(&q, &cos, &sin).map(drop), || rope.apply_one(&q, 0).map(drop))?;
         cells.push((dtype, theirs * 1e6, ours * 1e6));
     }
     row("rope", cells);
@@ -317,24 +337,20 @@ fn times(device: &Device) -> Result<()> {
     let (weight, silu, norm) = (operand("x", 1, 1, 64, DType::F32, device)?.squeeze(0)?, op("silu")?, op("rms_norm")?);
     let add = op("add")?;
     let calls = 1000;
-    let pairs: [(&str, f64, f64); 3] = [
-        (
-            "silu",
-            seconds(device, calls, || x.silu().map(drop))?,
-            seconds(device, calls, || silu.run_one(&args![&x]).map(drop))?,
-        ),
-        (
-            "add",
-            seconds(device, calls, || x.add(&x).map(drop))?,
-            seconds(device, calls, || add.run_one(&args![&x, &x]).map(drop))?,
-        ),
+    let pairs = [
+        ("silu", in_turns(device, calls, || x.silu().map(drop), || silu.run_one(&args![&x]).map(drop))?),
+        ("add", in_turns(device, calls, || x.add(&x).map(drop), || add.run_one(&args![&x, &x]).map(drop))?),
         (
             "rms_norm",
-            seconds(device, calls, || nn::rms_norm(&x, &weight, 1e-6).map(drop))?,
-            seconds(device, calls, || norm.run_one(&args![&x, &weight]).map(drop))?,
+            in_turns(
+                device,
+                calls,
+                || nn::rms_norm(&x, &weight, 1e-6).map(drop),
+                || norm.run_one(&args![&x, &weight]).map(drop),
+            )?,
         ),
     ];
-    for (name, theirs, ours) in pairs {
+    for (name, (theirs, ours)) in pairs {
         println!("{name:<16}{:>10.2}{:>10.2}", theirs * 1e6, ours * 1e6);
     }
     Ok(())
