@@ -209,11 +209,12 @@ class Gradient:
         """The results of the backward op."""
         if self.plain:
             return self.plain(grads[0], *(args[at] for at in self.params))
-        kept = {}
         if self.saved_results:
-            kept = dict(zip(self.saved_results, ctx.saved_tensors[len(ctx.places) :]))
-        of = {GRADIENT: grads, ARGUMENT: args, RESULT: kept}
-        call = [of[kind][at] for kind, at in self.sources]
+            kept = [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors[len(ctx.places) :]]
+            of = {GRADIENT: grads, ARGUMENT: args, RESULT: dict(zip(self.saved_results, kept))}
+            call = [of[kind][at] for kind, at in self.sources]
+        else:
+            call = [grads[at] if kind == GRADIENT else args[at] for kind, at in self.sources]
         call += [args[at] for at in self.params]
         if self.seed is not None:
             call.append(args[self.seed])
