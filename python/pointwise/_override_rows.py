@@ -12,15 +12,15 @@ import json
 import math
 
 import torch
-from torch.autograd import forward_ad
 
 from . import _fused
 
 aten = torch.ops.aten
 _BELOW = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
-_BELOW_AUTOGRAD = torch._C._after_ADInplaceOrView_keyset - torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect)
 # The keys of dense tensors of one device.
-_CPU, _CUDA = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr() for name in ("CPU", "CUDA"))
+CPU, _CUDA = (torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr() for name in ("CPU", "CUDA"))
+# Those that are served. On the CPU torch's kernels are faster, by far; tests add it.
+SERVED = {_CUDA}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 # What a kernel walks.
 _MOST_DIMENSIONS = 8
@@ -270,27 +270,14 @@ def _kernel(name):
     def run(keys, *args, **more):
         keys = keys & _BELOW
         raw = keys.raw_repr()
-        # All else is sparse, quantised, nested or meta, or on another device, or on several.
-        results = serve(keys, raw == _CUDA, *args, **more) if raw in (_CPU, _CUDA) else None
+        # All else is on the CPU, or sparse, quantised, nested or meta, or on several devices.
+        results = serve(keys, raw == _CUDA, *args, **more) if raw in SERVED else None
         if results is None:
             return next.redispatch(keys, *args, **more)
         Counter.calls += 1
         return results
 
     return run
-
-
-def _rms_norm_of_cpu(keys, x, shape, weight, eps):
-    """On the CPU torch makes the op of others, above BackendSelect. A call without a gradient is served before that."""
-    leaves = [x] if weight is None else [x, weight]
-    is_asked = forward_ad._current_level >= 0 or torch.is_grad_enabled() and any(v.requires_grad for v in leaves)
-    keys = keys & _BELOW_AUTOGRAD
-    is_plain = not is_asked and keys.raw_repr() == _CPU
-    results = _rms_norm(keys, False, x, shape, weight, eps) if is_plain else None
-    if results is None:
-        return aten._fused_rms_norm.default.decompose(x, shape, weight, eps)
-    Counter.calls += 1
-    return results
 
 
 _library = None
@@ -306,5 +293,3 @@ def choose(names):
         _library = torch.library.Library("aten", "IMPL")
         for name in names:
             _library.impl(name, _kernel(name), "BackendSelect", with_keyset=True)
-        if "_fused_rms_norm" in names:
-            _library.impl("_fused_rms_norm", _rms_norm_of_cpu, "AutogradCPU", with_keyset=True)

@@ -12,7 +12,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 SHAPES = [(3, 17), (4, 64), (2, 3, 256), (5,), (7, 1), (2, 1000), (1, 2, 1, 3, 1, 2, 1, 40)]
-# torch has an op for it on a GPU alone. On the CPU it makes a norm with a gradient of other ops.
 NAMES = ["softmax", "log_softmax", "layer_norm", "rms_norm", "logsumexp"]
 
 
@@ -20,6 +19,8 @@ NAMES = ["softmax", "log_softmax", "layer_norm", "rms_norm", "logsumexp"]
 def fresh(monkeypatch):
     """Each test compiles anew. transformers asks CUDA for its stream even where there is none."""
     torch._dynamo.reset()
+    # By themselves calls on the CPU are torch's.
+    monkeypatch.setattr(_override_rows, "SERVED", {_override_rows.CPU, *_override_rows.SERVED})
     if not torch.cuda.is_available():
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
@@ -127,6 +128,19 @@ def test_as_close_to_float64(name, dtype, device):
         assert all(a <= 1.05 * b for a, b in zip(got, want)), (ours_off, eager_off)
 
 
+def test_cpu_is_torchs(monkeypatch):
+    """Whose kernels are faster there."""
+    monkeypatch.setattr(_override_rows, "SERVED", _override_rows.SERVED - {_override_rows.CPU})
+    args = operands((4, 64), torch.float32, "cpu")
+    for name in NAMES:
+        want = results(name, args)
+        count = _override_rows.Counter.calls
+        # Elementwise ops that gradients are made of may be ours.
+        with pointwise.override(ops=NAMES):
+            got = results(name, args)
+        assert _override_rows.Counter.calls == count and all(map(torch.equal, got, want))
+
+
 LAYOUTS = {
     "transposed": lambda x: x.transpose(0, 1),
     "transposed rows": lambda x: x.transpose(-1, -2),
@@ -145,7 +159,7 @@ LAYOUTS = {
 def test_layouts(name, layout, on, device):
     x = LAYOUTS[layout](torch.randn(4, 6, 8, device=device))
     _, weight, bias = operands(x.shape, torch.float32, device)
-    with torch.no_grad():
+    with torch.inference_mode():
         got = call(name, x, weight, bias)
         # torch takes an RMS norm of this layout apart.
         is_apart = name == "rms_norm" and layout == "channels last"
@@ -183,7 +197,7 @@ def test_rms_norm(on, device):
             lambda x, w: F.rms_norm(x, (4, 8), w, 0.0),
         ):
             own = x.to(dtype), weight.to(dtype)
-            with torch.no_grad():
+            with torch.inference_mode():
                 assert served(lambda: f(*own)) == 1
                 got = f(*own)
                 with pointwise.override(False):
@@ -491,7 +505,7 @@ def test_autocast(device):
         for enabled in (False, True):
             pointwise.override(enabled)
             try:
-                with torch.autocast(device, dtype=torch.bfloat16), torch.no_grad():
+                with torch.autocast(device, dtype=torch.bfloat16), torch.inference_mode():
                     assert not enabled or served(lambda: call(name, *args)) == 1
                     made.append(call(name, *args))
             finally:
