@@ -1,12 +1,11 @@
-"""Times of a call, torch's and pointwise's: `python host_times.py [cpu|cuda] [--elements N ..] [--only WORD] [--json FILE]`.
+"""Times of a call, torch's and pointwise's: `python host_times.py [cpu|cuda] [--elements N ..] [--only WORD]`.
 
-Of 16 elements it is the host's time. The two take turns in short runs, and of each the least run counts, in microseconds:
-what else the machine does makes a run longer, never shorter. On the CPU one thread computes. On a GPU launches are queued,
-and waited for outside of the time.
+Of 16 elements it is the host's time. The two take turns in short runs, and of each the least run counts, in
+microseconds: what else the machine does makes a run longer, never shorter. On the CPU one thread computes. On a GPU
+launches are queued, and waited for outside of the time.
 """
 
 import argparse
-import json
 import time
 
 import pointwise
@@ -75,7 +74,7 @@ def rows(device, elements):
         ("clamp by tensors", torch.clamp, "clamp", (x, low, high)),
         ("clamp_", lambda x: x.clamp_(-1, 1), lambda x: pointwise.clamp_(x, -1, 1), (x.clone(),)),
         ("masked_fill", torch.masked_fill, "masked_fill", (x, mask, 2.5)),
-        ("masked_fill_", lambda x, m: x.masked_fill_(m, 2.5), lambda x, m: pointwise.masked_fill_(x, m, 2.5), (x.clone(), mask)),
+        ("masked_fill_", torch.Tensor.masked_fill_, "masked_fill_", (x.clone(), mask, 2.5)),
         ("where", torch.where, "where", (mask, x, x)),
         ("gelu", F.gelu, "gelu", (x,)),
         ("div", torch.div, "div", (x, x)),
@@ -93,23 +92,27 @@ def rows(device, elements):
         ("softmax", lambda x: F.softmax(x, -1), "softmax", (square,)),
     ]
     if device == "cpu":
-        names += [("add, f64", torch.add, "add", (double, double)), ("mul, f64", torch.mul, "mul", (double, double))]
-        names += [("sqrt, f64", torch.sqrt, "sqrt", (double,)), ("mul by a number, f64", torch.mul, "mul", (double, 2.5))]
-        names += [("relu, f64", torch.relu, "relu", (double,)), ("add a number, f64", torch.add, "add", (double, 1.5))]
+        names += [
+            ("add, f64", torch.add, "add", (double, double)),
+            ("mul, f64", torch.mul, "mul", (double, double)),
+            ("mul by a number, f64", torch.mul, "mul", (double, 2.5)),
+            ("sqrt, f64", torch.sqrt, "sqrt", (double,)),
+            ("relu, f64", torch.relu, "relu", (double,)),
+        ]
     for name, theirs, ours, args in names:
         yield name, theirs, getattr(pointwise, ours) if isinstance(ours, str) else ours, args
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("device", nargs="?", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("device", nargs="?", choices=["cpu", "cuda"], default=default)
     parser.add_argument("--elements", type=int, nargs="+", default=[16])
     parser.add_argument("--seconds", type=float, default=0.3, help="of each row")
     parser.add_argument("--only", default="", help="rows with this word")
-    parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    device, found = options.device, []
+    device = options.device
     name = torch.cuda.get_device_name() if device == "cuda" else f"the CPU ({torch.backends.cpu.get_cpu_capability()})"
     print(f"torch {torch.__version__} on {name}, us a call")
     for elements in options.elements:
@@ -117,24 +120,16 @@ def main():
         for name, theirs, ours, args in rows(device, elements):
             if options.only in name:
                 a, b = least((theirs, ours), args, device, options.seconds)
-                found.append({"call": name, "elements": elements, "torch": a, "pointwise": b})
                 print(f"{name:24s}{a:9.2f}{b:11.2f}{b / a:7.2f}", flush=True)
         if options.only:
             continue
         print("under override()")
         for name, theirs, _, args in list(rows(device, elements))[:5]:
-
-            def under(*args, theirs=theirs):
-                return theirs(*args)
-
             a = least((theirs,), args, device, options.seconds)[0]
             pointwise.override()
             b = least((theirs,), args, device, options.seconds)[0]
             pointwise.override(False)
             print(f"{name:24s}{a:9.2f}{b:11.2f}{b / a:7.2f}", flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(found, file, indent=1)
 
 
 if __name__ == "__main__":
