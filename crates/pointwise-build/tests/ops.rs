@@ -20,6 +20,8 @@ fn build_script() {
             .target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx"))
             .build();
         println!("{TIME}{}", processor_time());
+        let second = pointwise_build::ops("src/more.rs").try_build();
+        println!("second: {}", second.unwrap_err());
     }
 }
 
@@ -107,6 +109,30 @@ fn without_a_compiler_the_ops_have_no_kernels() {
     let other = package.build(Some("none"));
     assert_eq!(source(&told), source(&commented));
     assert_ne!(source(&told), source(&other));
+}
+
+/// What would have no kernels is said.
+#[test]
+fn what_is_left_out_is_warned_of() {
+    let package = Package::new("left-out");
+    package.write("src/lib.rs", "");
+    package.write("src/ops/alone.rs", INNER);
+    let told = package.build(Some("none"));
+    for warning in [
+        "ops.rs is no module of the package: write `pub mod ops;` in src/lib.rs",
+        "alone.rs is no module of the package: write `mod alone;` in src/ops.rs",
+    ] {
+        assert!(told.contains(warning), "{warning} is not in {told}");
+    }
+    assert!(!told.contains("inner.rs is no module"), "{told}");
+    assert!(
+        told.contains("second: the build script calls pointwise_build::ops a second time, for src/more.rs"),
+        "{told}"
+    );
+    package.write("src/lib.rs", "pub mod ops;");
+    package.write("src/ops.rs", &OPS.replace("mod inner;", "mod inner;\nmod alone;"));
+    let told = package.build(Some("none"));
+    assert!(!told.contains("is no module"), "{told}");
 }
 
 /// A file that does not parse is left to the compiler of the package.
