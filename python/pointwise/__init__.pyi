@@ -582,11 +582,17 @@ def biased_softmax(x: Tensor, bias: Tensor, *, scale: Number = 1, out: Tensor | 
 minus infinities alone gives NaN. Source: the attention of `torch.nn.functional.scaled_dot_product_attention` with
 `attn_mask`."""
 
-def cross_entropy(x: Tensor, labels: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
+def causal_softmax(x: Tensor, positions: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """[`softmax()`] of a row's elements up to its position, `positions`; 0 behind it: attention to the keys that are not later than
+the query, whose place among them the position is. A row with a position below 0 gives NaN. A row has up to 2^24 elements.
+Source: the attention of `torch.nn.functional.scaled_dot_product_attention` with `is_causal`, where the position of row `i`
+is `i`."""
+
+def cross_entropy(x: Tensor, labels: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0) -> Tensor:
     """The cross entropy of each row of logits and its label, a class from 0 on: `logsumexp(x) - x[label]`. With a smoothing `s` the
 target is `1 - s` of the label and `s` of all classes alike. The loss and the gradient are 0 where the label is
-`ignore_index`; a label that names no class gives NaN. A row has up to 2^24 classes. Source:
-`torch.nn.functional.cross_entropy` with `reduction="none"`."""
+`ignore_index`; a label that names no class gives NaN. A row has up to 2^24 classes. For the gradient the row's largest logit
+is kept, and the sum of `e^(x - largest)`. Source: `torch.nn.functional.cross_entropy` with `reduction="none"`."""
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """[`rms_norm()`] of `x + residual`, which is rounded to the element type first, and that sum. Source: the layers of
@@ -634,7 +640,10 @@ def masked_softmax_backward(grad: Tensor, x: Tensor, mask: Tensor, *, scale: Num
 def biased_softmax_backward(grad: Tensor, x: Tensor, bias: Tensor, *, scale: Number = 1, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """The gradients of `biased_softmax`."""
 
-def cross_entropy_backward(grad: Tensor, x: Tensor, labels: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
+def causal_softmax_backward(grad: Tensor, x: Tensor, positions: Tensor, *, scale: Number = 1, out: Tensor | None = None) -> Tensor:
+    """The gradients of `causal_softmax`."""
+
+def cross_entropy_backward(grad: Tensor, x: Tensor, labels: Tensor, largest: Tensor, total: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
     """The gradients of `cross_entropy`."""
 
 def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -693,6 +702,9 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Ten
 
 def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """`masked_fill` over its first operand."""
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Tensor:
+    """`layer_norm` over groups of the channels, dimension 1; weight and bias have an element for each channel."""
 
 def rope(q: Tensor, k: Tensor | None, cos: Tensor, sin: Tensor, position_ids: Tensor | None = None, *, offset: int = 0, rotary_dim: int | None = None, layout: str = 'bshd', pairs: str = 'half', rotated_lanes: str = 'lead', q_scale: float = 1.0, k_scale: float = 1.0, backward: bool = False) -> tuple[Tensor, Tensor | None]:
     """Rotary embedding by tables of cosines and sines."""
