@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use candle_core::{DType as CandleType, Result, Tensor};
 use pointwise::info::{self, OpInfo};
-use pointwise::kernel::{GatedGradientsKernel, GatedKernel, Kernel, OpDef};
+use pointwise::kernel::{Kernel, OpDef};
 use pointwise::{DType, Number, Operand, Philox, Shape, Stream, TensorView, TensorViewMut};
 
 use crate::call::{Arg, Call, call, call_detached, summed_to};
@@ -134,7 +134,7 @@ impl Op {
     /// devices, for an element type or parameter that the op does not take, and on Metal. A walk back fails at an op
     /// without gradients.
     pub fn run(&self, operands: &[Arg]) -> Result<Vec<Tensor>> {
-        call(Forward { op: self.clone(), operands: self.widened(operands, 0)? })
+        call(OpCall { op: self.clone(), operands: self.widened(operands, 0)? })
     }
 
     /// Runs an op of one result, beside those that it keeps for its gradient: see [`Op::run`].
@@ -206,10 +206,6 @@ pub(crate) fn on<K>(kernel: K, stream: Option<&Stream>, on: impl FnOnce(K, &Stre
     }
 }
 
-fn is_gated(info: &OpInfo) -> bool {
-    matches!(info.kind.name(), "gated" | "gated_gradients")
-}
-
 /// Returns the tensor that an operand is.
 pub(crate) fn tensor<'a>(operand: &Operand<'a>, what: &'static str) -> pointwise::Result<TensorView<'a>> {
     match operand {
@@ -222,29 +218,13 @@ pub(crate) fn tensor<'a>(operand: &Operand<'a>, what: &'static str) -> pointwise
     }
 }
 
-/// Returns the shape of halves of the last dimension. An odd one is refused by the call itself.
-fn halves(shape: &Shape) -> pointwise::Result<Shape> {
-    let mut dims = shape.dims().to_vec();
-    if let Some(last) = dims.last_mut() {
-        *last /= 2;
-    }
-    Shape::new(&dims)
-}
-
-/// A call of an op.
-struct Forward {
+/// A call of an op, or of another op's gradients.
+struct OpCall {
     op: Op,
     operands: Vec<Arg>,
 }
 
-impl Forward {
-    /// True for a gated op of one tensor, whose halves are gate and value.
-    fn of_halves(&self) -> bool {
-        is_gated(&self.op.def.info) && self.operands.len() == 1
-    }
-}
-
-impl Call for Forward {
+impl Call for OpCall {
     fn name(&self) -> &'static str {
         self.op.name()
     }
@@ -267,13 +247,7 @@ impl Call for Forward {
     }
 
     fn results(&self, operands: &[Operand<'_>]) -> pointwise::Result<Vec<(DType, Shape)>> {
-        match operands {
-            [x] if self.of_halves() => {
-                let x = tensor(x, "x")?;
-                Ok(vec![(self.op.def.info.result_type(0, x.dtype()), halves(x.shape())?)])
-            }
-            operands => self.op.kernel(None).results(operands),
-        }
+        self.op.kernel(None).results(operands)
     }
 
     fn run(
@@ -282,19 +256,12 @@ impl Call for Forward {
         results: &mut [TensorViewMut<'_>],
         stream: Option<&Stream>,
     ) -> pointwise::Result<()> {
-        match (operands, &mut *results) {
-            ([x], [y]) if self.of_halves() => {
-                let kernel = on(self.op.def.gated_with(&self.op.params), stream, GatedKernel::on);
-                kernel.run_into(tensor(x, "x")?, y.reborrow())
-            }
-            _ => self.op.kernel(stream).run_into(operands, results),
-        }
+        self.op.kernel(stream).run_into(operands, results)
     }
 
     fn gradients(&self, results: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let info = &self.op.def.info;
-        let backward = Backward::new(self, results, grads)?;
-        let mut gradients = call_detached(&backward)?.into_iter();
+        let mut gradients = call_detached(&self.backward(results, grads)?)?.into_iter();
         let channel = |k: usize| info.is_channel(k);
         let each = self.operands.iter().enumerate().map(|(k, operand)| {
             if !info.operand_has_gradient(k) {
@@ -309,31 +276,27 @@ impl Call for Forward {
     }
 }
 
-/// A call of the op that gives another op's gradients.
-struct Backward {
-    op: Op,
-    operands: Vec<Arg>,
-    halves: bool,
-}
-
-impl Backward {
-    /// Fills in the operands by their names: gradients of results, operands and results of the op.
-    fn new(call: &Forward, results: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Backward> {
-        let info = &call.op.def.info;
-        let Some(def) = call.op.def.backward else {
+impl OpCall {
+    /// Returns the call of the gradients.
+    ///
+    /// It fills in the operands by their names: gradients of results, operands and results of the op.
+    fn backward(&self, results: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<OpCall> {
+        let info = &self.op.def.info;
+        let Some(def) = self.op.def.backward else {
             return Err(error(format!("{} has no gradient: detach its operands (detach)", info.name)));
         };
-        let mut op = Op { rng: call.op.rng, dtype: call.op.dtype, ..Op::from(def) };
+        let mut op = Op { rng: self.op.rng, dtype: self.op.dtype, ..Op::from(def) };
         for (slot, param) in op.params.iter_mut().zip(def.info.params) {
             if let Some(k) = info.params.iter().position(|own| own.name == param.name) {
-                *slot = call.op.params[k];
+                *slot = self.op.params[k];
             }
         }
-        let halves = call.of_halves();
+        // Gate and value of a gated op may be the halves of one tensor.
+        let halves = self.operands.len() < info.operands.len();
         let names = if halves { def.info.arguments() } else { def.info.operands };
         let mut operands = Vec::with_capacity(names.len());
         for &name in names {
-            operands.push(call.operand_of_gradient(name, halves, results, grads).ok_or_else(|| {
+            operands.push(self.operand_of_gradient(name, halves, results, grads).ok_or_else(|| {
                 error(format!("{} reads {name}, which {} does not have; please report this", def.info.name, info.name))
             })?);
         }
@@ -346,11 +309,9 @@ impl Backward {
                 }
             }
         }
-        Ok(Backward { op, operands, halves })
+        Ok(OpCall { op, operands })
     }
-}
 
-impl Forward {
     /// Finds an operand of the gradients by its name.
     fn operand_of_gradient(
         &self,
@@ -362,7 +323,7 @@ impl Forward {
         let info = &self.op.def.info;
         let result = |name: &str| info.results.iter().position(|result| *result == name);
         let at = match name.strip_prefix("grad") {
-            Some("") => Some(0),
+            Some("") => (0..info.results.len()).find(|&k| info.result_has_gradient(k)),
             Some(rest) => rest.strip_prefix('_').and_then(result),
             None => None,
         };
@@ -376,48 +337,5 @@ impl Forward {
             Some(k) => self.operands.get(k).cloned(),
             None => results.get(result(name)?)?.clone().map(Arg::Tensor),
         }
-    }
-}
-
-impl Call for Backward {
-    fn name(&self) -> &'static str {
-        self.op.name()
-    }
-
-    fn operands(&self) -> &[Arg] {
-        &self.operands
-    }
-
-    fn read_as(&self, k: usize) -> Option<DType> {
-        self.op.read_as(k)
-    }
-
-    fn results(&self, operands: &[Operand<'_>]) -> pointwise::Result<Vec<(DType, Shape)>> {
-        match operands {
-            [_, x] if self.halves => {
-                let x = tensor(x, "x")?;
-                Ok(vec![(x.dtype(), *x.shape())])
-            }
-            operands => self.op.kernel(None).results(operands),
-        }
-    }
-
-    fn run(
-        &self,
-        operands: &[Operand<'_>],
-        results: &mut [TensorViewMut<'_>],
-        stream: Option<&Stream>,
-    ) -> pointwise::Result<()> {
-        match (operands, &mut *results) {
-            ([grad, x], [y]) if self.halves => {
-                let kernel = on(self.op.def.gated_gradients(&self.op.params), stream, GatedGradientsKernel::on);
-                kernel.run_into(*grad, tensor(x, "x")?, y.reborrow())
-            }
-            _ => self.op.kernel(stream).run_into(operands, results),
-        }
-    }
-
-    fn gradients(&self, _: &[Option<Tensor>], _: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
-        Err(error(format!("{} has no gradient of its own", self.op.name())))
     }
 }
