@@ -4,6 +4,7 @@ A function is the usual case, as short as can be, and `Calls.general` for all ot
 """
 
 import functools
+import inspect
 import linecache
 
 import torch
@@ -211,6 +212,8 @@ def shown(op, function):
         # While torch.compile traces, this is the public op, which returns no more.
         return results if _dynamo() else op.show(results)
 
+    signature = inspect.signature(function)
+    shown.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != "out"])
     return shown
 
 

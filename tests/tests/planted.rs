@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::{DType, Device, Strategy, info, kernel::OpDef};
+use tests::planted::runs::RowsLie;
 use tests::planted::{self, Planted, runs};
 
 /// A kernel, and the calls that it is tested with.
@@ -91,6 +92,31 @@ const EQUIVALENT: &[Equivalent] = &[
         "skips the choice of a half where the index is a multiple of 4, for which it shifts by 0 and chooses the same",
     ),
     equivalent(
+        "formula_softmax_f32_held::shift_first",
+        "shl.b64 %rd, %rd, 32;",
+        "the lanes of an operand that is a number, which that of a unary op never is",
+    ),
+    equivalent(
+        "formula_softmax_f32_held::constant_first",
+        "mov.b32 %r, 0fFF800000;",
+        "the largest of a thread without a vector, which no row has",
+    ),
+    equivalent(
+        "formula_softmax_f32_held::constant_last",
+        "selp.f32 %r, %r, 0f00000000, %p;",
+        "the parts of warps that are not there: instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_softmax_bf16_streamed::shift_first",
+        "shl.b64 %rd, %rd, 32;",
+        "the lanes of an operand that is a number, which that of a unary op never is",
+    ),
+    equivalent(
+        "formula_softmax_bf16_streamed::constant_first",
+        "mov.b32 %r, 0fFF800000;",
+        "the largest of a thread without a vector, which no row has",
+    ),
+    equivalent(
         "fused_rows_held::bound_first",
         "setp.ge.u32 %out, %row, %items;",
         "a row of several warps is a block, and there are no more blocks than rows",
@@ -152,8 +178,9 @@ fn kernels() -> Vec<Kernel> {
     };
     let rows = |symbol: &'static str, op: &str, dtype, lengths: &[usize]| {
         let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
-        let apart = if symbol.ends_with("streamed") { runs::rows(def, dtype, lengths, true) } else { Vec::new() };
-        kernel(symbol, runs::rows(def, dtype, lengths, false).into_iter().chain(apart).collect())
+        let lie =
+            [RowsLie::Dense, RowsLie::Once].into_iter().chain(symbol.ends_with("streamed").then_some(RowsLie::Apart));
+        kernel(symbol, lie.flat_map(|lie| runs::rows(def, dtype, lengths, lie)).collect())
     };
     let sub = info::op("sub").expect("an op of the family");
     vec![
@@ -183,9 +210,8 @@ fn kernels() -> Vec<Kernel> {
         several("formula_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
-        rows("formula_softmax_f32_held", "softmax", DType::F32, &[[8, 64], [128, 512], [1000, 2048]].concat()),
-        rows("formula_softmax_bf16_streamed", "softmax", DType::BF16, &[5, 100, 17_000, 20_008]),
-        rows("formula_rms_norm_backward_f16_held", "rms_norm_backward", DType::F16, &[16, 264, 4096]),
+        rows("formula_softmax_f32_held", "softmax", DType::F32, &[8, 64, 128, 512, 1000, 1536, 2048]),
+        rows("formula_softmax_bf16_streamed", "softmax", DType::BF16, &[5, 100, 1020, 2999, 17_000, 20_008]),
         fused("fused_elements", runs::fused_elements()),
         fused("fused_rows_held", runs::fused_rows(&[1928, 2044])),
         fused("fused_rows_of_four", runs::fused_rows(&[1536])),

@@ -278,24 +278,46 @@ pub fn several(def: &'static OpDef, dtype: DType, strategy: Strategy) -> Vec<Run
     runs
 }
 
-/// Calls of an op on rows of these lengths, all contiguous, and with an element before each row. Labels are classes.
+/// How the rows of a call lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum RowsLie {
+    /// One after another.
+    Dense,
+    /// With an element before each.
+    Apart,
+    /// Each is one element, that of every place in it.
+    Once,
+}
+
+/// Calls of an op on rows of these lengths that lie so. The floats of every second call are negative.
 #[must_use]
-pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], is_apart: bool) -> Vec<Run> {
+pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], lie: RowsLie) -> Vec<Run> {
     let info = &def.info;
-    let call = move |rows: usize, len: usize| -> Run {
-        let gap = usize::from(is_apart);
+    let call = move |rows: usize, len: usize, is_negative: bool| -> Run {
         Box::new(move |device| {
             let mut tensors = Vec::new();
             for k in 0..info.operands.len() {
                 let of = info.operand_type(k, dtype);
-                let shape = if info.is_row_operand(k) { vec![rows] } else { vec![rows, len + gap] };
-                let bytes = tame(of, shape.iter().product(), k as u64 + 1);
+                let shape = match lie {
+                    _ if info.is_row_operand(k) => vec![rows],
+                    RowsLie::Dense => vec![rows, len],
+                    RowsLie::Apart => vec![rows, len + 1],
+                    RowsLie::Once => vec![rows, 1],
+                };
+                let mut bytes = tame(of, shape.iter().product(), k as u64 + 1);
+                if is_negative && of.is_float() {
+                    bytes.iter_mut().skip(of.size() - 1).step_by(of.size()).for_each(|byte| *byte ^= 0x80);
+                }
                 tensors.push(Tensor::from_bytes(device, of, &bytes, shape)?);
             }
             let mut operands = Vec::new();
             for (k, tensor) in tensors.iter().enumerate() {
-                let view = tensor.view();
-                operands.push(Operand::View(if info.is_row_operand(k) { view } else { view.narrow(1, gap, len)? }));
+                operands.push(Operand::View(match lie {
+                    _ if info.is_row_operand(k) => tensor.view(),
+                    RowsLie::Dense => tensor.view(),
+                    RowsLie::Apart => tensor.view().narrow(1, 1, len)?,
+                    RowsLie::Once => tensor.view().expand([rows, len])?,
+                }));
             }
             let mut results = Vec::new();
             for k in 0..info.results.len() {
@@ -312,7 +334,7 @@ pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], is_apart: bool
             Ok(results.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>>>()?.concat())
         })
     };
-    lengths.iter().flat_map(|&len| [call(5, len), call(2, len)]).collect()
+    lengths.iter().flat_map(|&len| [call(5, len, false), call(2, len, true)]).collect()
 }
 
 /// Calls of a fused kernel on elements, whose operands are a matrix, a row and a column; and its text. All are of one structure.
