@@ -211,7 +211,7 @@ fn no_tensor_with_a_name_that_an_op_knows_is_ignored() {
         let of = |tensor: &str| -> (&str, &[usize], Vec<u8>) {
             match (tensor, kind) {
                 ("condition" | "mask", _) => ("BOOL", &[1, 2], vec![1, 0]),
-                ("labels", _) => ("I64", &[1], 0_i64.to_le_bytes().to_vec()),
+                ("labels" | "positions", _) => ("I64", &[1], 0_i64.to_le_bytes().to_vec()),
                 ("weight", _) => ("F32", &[], f32s(&[0.25])),
                 ("min", "unary") => ("F32", &[1], f32s(&[0.5])),
                 ("max", "unary") => ("F32", &[1], f32s(&[-0.5])),
