@@ -67,8 +67,8 @@ fn configurations_come_back_as_they_were() {
 fn bad_configurations_are_errors() {
     for (text, word) in [
         (json!({ "rope_type": "default", "head_dim": 64 }), "rope_theta"),
-        (json!({ "rope_type": "lienar", "head_dim": 64, "rope_theta": 1e4 }), "lienar"),
-        (json!({ "rope_type": "default", "head_dim": 64, "rope_theta": 1e4, "facter": 2.0 }), "facter"),
+        (json!({ "rope_type": "unknown", "head_dim": 64, "rope_theta": 1e4 }), "unknown"),
+        (json!({ "rope_type": "default", "head_dim": 64, "rope_theta": 1e4, "extra": 2.0 }), "extra"),
     ] {
         let error = from_value::<RopeConfig>(text).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
