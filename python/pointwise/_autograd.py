@@ -124,25 +124,34 @@ class Gradient:
 
         self.count = len(names) + len(params) + op.random
         self.broadcasts = len(names) > 1
-        self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
+        self.takes_others = bool(op.params) or any(operand.takes_number for operand in op.operands)
+        self.is_several = len(grads) > 1
+        # What is saved has its shape.
+        self.keeps_shapes = self.broadcasts and any(at not in self.saved for at in range(len(names)))
         # The usual case: one tensor in, one out, and no number.
         self.single = self.sources == [(True, 0), (False, 0)] and self.count == len(names) == 1
 
     def save(self, ctx, args):
         """Keeps what the backward op needs."""
         if self.single:
-            tensors = (args[0],)
+            tensors = args
         else:
-            places = self.saved
-            ctx.rest = None
-            if self.op.params or not all(isinstance(args[at], Tensor) for at in self.maybe_numbers):
-                places = [at for at in places if isinstance(args[at], Tensor)]
-                ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
+            places, rest, shapes = self.saved, None, None
+            if self.takes_others:
+                for a in args:
+                    if not isinstance(a, Tensor):
+                        places = [at for at in places if isinstance(args[at], Tensor)]
+                        rest = [None if isinstance(a, Tensor) else a for a in args]
+                        break
+            if self.keeps_shapes:
+                if rest is None:
+                    shapes = [a.shape for a in args]
+                else:
+                    shapes = [a.shape if isinstance(a, Tensor) else None for a in args]
             tensors = [args[at] for at in places]
-            ctx.places = places
-            ctx.shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.broadcasts else None
+            ctx.places, ctx.rest, ctx.shapes = places, rest, shapes
         ctx.save_for_backward(*tensors)
-        if len(self.grads) > 1:
+        if self.is_several:
             # torch's own zeros are no DTensors.
             ctx.set_materialize_grads(False)
         if forward_ad._current_level >= 0:
@@ -165,9 +174,15 @@ class Gradient:
         known = [g for g, r in zip(grads, self.op.results) if g is not None and r.dtype is None]
         return (kept or known or [g for g in grads if g is not None])[0].dtype
 
-    def _shape_of_rows(self, ctx, args):
+    def _shapes(self, ctx, args):
+        """The shapes of the arguments, none for a number; no list if there is nothing to broadcast."""
+        if not self.broadcasts:
+            return None
+        return ctx.shapes or [a.shape if isinstance(a, Tensor) else None for a in args]
+
+    def _shape_of_rows(self, shapes, args):
         """The shape that the operands broadcast to."""
-        shapes = ctx.shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
+        shapes = shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
         shapes = [(*shape, 1) if o.is_row else shape for o, shape in zip(self.op.operands, shapes)]
         return torch.broadcast_shapes(*shapes)
 
@@ -200,7 +215,8 @@ class Gradient:
         if self.single:
             return self.call(some, ctx.saved_tensors[0])
         args = self._arguments(ctx, ctx.saved_tensors)
-        shape = self._shape_of_rows(ctx, args) if self.of_rows else some.shape
+        shapes = self._shapes(ctx, args)
+        shape = self._shape_of_rows(shapes, args) if self.of_rows else some.shape
         grads = list(grads)
         for k in self.grads:
             if grads[k] is None:
@@ -213,12 +229,12 @@ class Gradient:
         for at, grad in zip(self.targets, self._results(args, grads)):
             if not ctx.needs_input_grad[at]:
                 continue
-            if ctx.shapes is None:
+            if shapes is None:
                 out[at] = grad
             elif self.op.operands[at].is_channel:
-                out[at] = _sum_to_channels(grad, ctx.shapes[at])
+                out[at] = _sum_to_channels(grad, shapes[at])
             else:
-                out[at] = _sum_to(grad, ctx.shapes[at])
+                out[at] = _sum_to(grad, shapes[at])
         return tuple(out)
 
     def forward(self, ctx, tangents):
@@ -229,13 +245,14 @@ class Gradient:
         """
         # What is kept has tangents of this level, too, which would be for second derivatives.
         args = self._arguments(ctx, [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors])
+        shapes = None if self.single else self._shapes(ctx, args)
         sums = [None] * len(self.op.results)
         for place, at in enumerate(self.targets):
             if tangents[at] is None:
                 continue
             halves = (0, 1) if self.op.form == "halves" else (None,)
             for half in halves:
-                tangent = self._spread(ctx, at, tangents[at]) if half is None else tangents[at].chunk(2, -1)[half]
+                tangent = self._spread(shapes, at, tangents[at]) if half is None else tangents[at].chunk(2, -1)[half]
                 for k in self.grads:
                     grads = [tangent if k == j else torch.zeros_like(tangent) for j in range(len(sums))]
                     part = self._results(args, grads)[place]
@@ -243,12 +260,12 @@ class Gradient:
                     sums[k] = part if sums[k] is None else sums[k] + part
         return tuple(sums) if len(sums) > 1 else sums[0]
 
-    def _spread(self, ctx, at, tangent):
+    def _spread(self, shapes, at, tangent):
         """The tangent of an operand in the shape of the results."""
-        if not self.broadcasts or ctx.shapes is None:
+        if shapes is None:
             return tangent
         operands = self.op.operands
-        shape = torch.broadcast_shapes(*(s for o, s in zip(operands, ctx.shapes) if s is not None and not o.is_channel))
+        shape = torch.broadcast_shapes(*(s for o, s in zip(operands, shapes) if s is not None and not o.is_channel))
         if operands[at].is_channel:
             size = [1] * len(shape)
             if tangent.numel() > 1:
@@ -274,12 +291,15 @@ def function(name, kernel, gradient, non_differentiable=()):
         if non_differentiable:
             ctx.mark_non_differentiable(*[results[k] for k in non_differentiable])
 
+    save = gradient.save
+
     class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
-            gradient.save(ctx, args)
+            save(ctx, args)
             results = kernel(*args)
-            mark(ctx, results)
+            if non_differentiable:
+                mark(ctx, results)
             return results
 
     class Functorch(Function):
@@ -291,7 +311,7 @@ def function(name, kernel, gradient, non_differentiable=()):
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            gradient.save(ctx, inputs)
+            save(ctx, inputs)
             mark(ctx, output)
 
     Plain.backward = Functorch.backward = staticmethod(backward)

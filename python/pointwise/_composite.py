@@ -4,12 +4,15 @@ import math
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.overrides import handle_torch_function, has_torch_function
 
 from ._calls import NumpyBool, NumpyNumber, is_number
-from ._functions import new_seed
+from ._functions import _functorch_active, increment_version, new_seed
 
 _dynamo = torch.compiler.is_dynamo_compiling
+# Bounds of `clamp` that leave a float tensor's type as it is.
+_PLAIN = frozenset((float, int, type(None)))
 
 
 def make(ops, calls, public):
@@ -74,6 +77,7 @@ def make(ops, calls, public):
         return whole_(input) if decimals == 0 else decimal_(input, decimals)
 
     clamp_numbers, clamp_tensors = ops["clamp"], ops["clamp_tensor"]
+    clamped = calls["clamp"].floats
     clamp_numbers_, clamp_tensors_ = ops["clamp_"], ops["clamp_tensor_"]
     one_sided = {"min": ("maximum", ops["maximum"]), "max": ("minimum", ops["minimum"])}
 
@@ -89,6 +93,9 @@ def make(ops, calls, public):
     def clamp(input, min=None, max=None, *, out=None):
         if _dynamo():
             return public.clamp(input, min, max, **({} if out is None else {"out": out}))
+        if min.__class__ in _PLAIN and max.__class__ in _PLAIN and input.__class__ is Tensor and input.dtype in clamped:
+            if min is not None or max is not None:
+                return clamp_numbers(input, min, max, out=out)
         if has_torch_function((input, min, max)):
             named = {} if out is None else {"out": out}
             return handle_torch_function(clamp, (input, min, max), input, min, max, **named)
@@ -112,6 +119,9 @@ def make(ops, calls, public):
     def clamp_(input, min=None, max=None):
         if _dynamo():
             return public.clamp_(input, min, max)
+        if min.__class__ in _PLAIN and max.__class__ in _PLAIN and input.__class__ is Tensor and input.dtype in clamped:
+            if min is not None or max is not None:
+                return clamp_numbers_(input, min, max)
         if has_torch_function((input, min, max)):
             return handle_torch_function(clamp_, (input, min, max), input, min, max)
         if bounds(input, min, max):
@@ -122,6 +132,20 @@ def make(ops, calls, public):
         return input.copy_(clamp(input, min, max))
 
     where, selects = ops["where"], calls["where"]
+    select_over = selects.outs[1,]._op
+    largest = {dtype: torch.finfo(dtype).max for dtype in selects.floats}
+
+    def is_usual(input, mask, value):
+        """Whether it is a float tensor, a mask and a number that the tensor's type holds."""
+        return (
+            (value.__class__ is float or value.__class__ is int)
+            and input.__class__ is Tensor
+            and mask.__class__ is Tensor
+            and mask.dtype is torch.bool
+            and input.dtype in largest
+            # The difference of an infinity or a NaN and itself is NaN.
+            and (-largest[input.dtype] <= value <= largest[input.dtype] or value - value != 0)
+        )
 
     def fill(input, mask, value):
         for name, x in (("input", input), ("mask", mask)):
@@ -156,6 +180,8 @@ def make(ops, calls, public):
     def masked_fill(input, mask, value, *, out=None):
         if _dynamo():
             return public.masked_fill(input, mask, value, **({} if out is None else {"out": out}))
+        if is_usual(input, mask, value):
+            return where(mask, value, input, out=out)
         if has_torch_function((input, mask, value)):
             more = {} if out is None else {"out": out}
             return handle_torch_function(masked_fill, (input, mask, value), input, mask, value, **more)
@@ -165,6 +191,15 @@ def make(ops, calls, public):
     def masked_fill_(input, mask, value):
         if _dynamo():
             return public.masked_fill_(input, mask, value)
+        if (
+            is_usual(input, mask, value)
+            and mask.shape == input.shape
+            and not (input.requires_grad or input.is_inference() or _functorch_active())
+            and forward_ad._current_level < 0
+        ):
+            select_over(mask, value, input, out=input)
+            increment_version((input,))
+            return input
         if has_torch_function((input, mask, value)):
             return handle_torch_function(masked_fill_, (input, mask, value), input, mask, value)
         return selects.inplace((mask, fill(input, mask, value), input), (), at=2)

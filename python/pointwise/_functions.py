@@ -17,12 +17,12 @@ _dynamo = torch.compiler.is_dynamo_compiling
 _autocast = torch.is_autocast_enabled
 
 _FUNCTION = """
-def make(CALLS, KERNEL, NUMBER, OUT, APPLY, PUBLIC, INPLACE):
+def make(CALLS, KERNEL, DIRECT, OUT, APPLY, PUBLIC, INPLACE, KERNELS, OUTS):
     DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
-    def {name}({signature}):
+{made}    def {name}({signature}):
 {seed}        if {usual}:
             if out is None:
-{grad}                return KERNEL({arguments})
+{grad}                return KERNEL({arguments}) if _dynamo() else DIRECT({arguments})
             if {fits}:
                 OUT({arguments}, out=out)
                 increment_version((out,))
@@ -39,10 +39,14 @@ _GRAD = """                if ({requires}) and is_grad_enabled():
                     return CALLS.call({arguments})
 """
 
-# A float tensor and a number, which keeps its type.
+# A number beside float tensors of one type, which keep it.
 _NUMBER = """        if {usual}:
             if out is None:
-{grad}                return NUMBER({arguments})
+{grad}                return NUMBER_{at}({arguments}) if _dynamo() else DIRECT_{at}({arguments})
+            if {fits}:
+                OUT_{at}({arguments}, out=out)
+                increment_version((out,))
+                return out
 """
 
 _GENERATOR = """
@@ -57,17 +61,23 @@ def make(OUT, PUBLIC):
     return {name}
 """
 
+_NUMBER_INPLACE = """        if {usual}:
+            OUT_{at}({arguments}, out={first})
+            increment_version(({first},))
+            return {first}
+"""
+
 _INPLACE = """
-def make(CALLS, OUT, PUBLIC):
-    DTYPES = CALLS.dtypes
-    def {name}_({signature}):
+def make(CALLS, OUT, PUBLIC, OUTS):
+    DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
+{made}    def {name}_({signature}):
         if _dynamo():
             return PUBLIC({passed})
         if {usual}:
             OUT({arguments}, out={first})
             increment_version(({first},))
             return {first}
-        return CALLS.inplace(({operands},), ({params}))
+{number}        return CALLS.inplace(({operands},), ({params}))
     return {name}_
 """
 
@@ -107,12 +117,35 @@ def _usual(calls, operands):
     return tests + (['not _autocast("cuda")'] if calls.autocast else [])
 
 
-def _fits(calls, operands, out):
+def _usual_beside(calls, operands, at):
+    """Conditions of the usual case with operand `at` a number: float tensors of one type beside it."""
+    number = operands[at]
+    tests = [f"({number}.__class__ is float or {number}.__class__ is int)"]
+    others = [k for k in range(len(operands)) if k != at]
+    tests += [f"isinstance({operands[k]}, Tensor)" for k in others]
+    fixed = [(operands[k], calls.op.operands[k].dtype) for k in others]
+    tests += [f"{o}.dtype is torch.{dtype}" for o, dtype in fixed if dtype]
+    values = [operands[k] for k in others if k in calls.values]
+    tests += [f"{values[0]}.dtype in FLOATS"]
+    tests += [f"{o}.dtype is {values[0]}.dtype" for o in values[1:]]
+    return tests + (['not _autocast("cuda")'] if calls.autocast else [])
+
+
+def _numbers(calls):
+    """The operands that a kernel takes as a number, each alone, beside another one with the op's type."""
+    return [k for k in calls.maybe_numbers if (k,) in calls.kernels and any(v != k for v in calls.values)]
+
+
+def _fits(calls, operands, out, number=None):
     """Conditions of the usual case for a tensor to write to: it has the result's type and shape, and none a gradient."""
     fixed = calls.op.results[0].dtype or (None if calls.values else calls.op.dtypes[0])
-    made = f"torch.{fixed}" if fixed else f"{operands[calls.values[0]]}.dtype"
+    values = [operands[k] for k in calls.values if k != number]
+    operands = [o for k, o in enumerate(operands) if k != number]
+    made = f"torch.{fixed}" if fixed else f"{values[0]}.dtype"
     others = [o for o in operands if o != out]
-    tests = [f"{out}.__class__ is Tensor", f"{out}.dtype is {made}", *(f"{o}.shape == {out}.shape" for o in others)]
+    tests = [f"{out}.__class__ is Tensor"]
+    tests += [f"{out}.dtype is {made}"] if made != f"{out}.dtype" else []
+    tests += [f"{o}.shape == {out}.shape" for o in others]
     tests += [f"not {o}.requires_grad" for o in dict.fromkeys([out, *operands])]
     return [*tests, f"not {out}.is_inference()", "forward_ad._current_level < 0", "not _functorch_active()"]
 
@@ -131,12 +164,17 @@ def function(calls, public, inplace=None):
         requires = " or ".join(f"{o}.requires_grad" for o in names)
         return _GRAD.format(requires=requires, passed=passed, arguments=every) if calls.apply else ""
 
-    number = ""
-    if len(operands) == 2 and (1,) in calls.kernels:
-        usual = [f"({operands[1]}.__class__ is float or {operands[1]}.__class__ is int)"]
-        usual += [f"isinstance({first}, Tensor)", f"{first}.dtype in FLOATS", *more]
-        usual += ['not _autocast("cuda")'] if calls.autocast else []
-        number = _NUMBER.format(usual=" and ".join(usual), grad=grad([first]), arguments=every)
+    number = made = ""
+    for at in _numbers(calls):
+        made += f"    NUMBER_{at}, DIRECT_{at}, OUT_{at} = KERNELS[{at},], KERNELS[{at},]._op, OUTS[{at},]._op\n"
+        fits = ["not _dynamo()", *_fits(calls, operands, "out", at)] if can_write else ["False"]
+        number += _NUMBER.format(
+            at=at,
+            usual=" and ".join(_usual_beside(calls, operands, at) + more),
+            fits=" and ".join(fits),
+            grad=grad([operands[k] for k in calls.values if k != at]),
+            arguments=every,
+        )
     signature = _signatures.python(arguments, ["out=None"])
     if inplace:
         signature = signature.replace("*, out=None", "inplace=False, *, out=None")
@@ -147,6 +185,7 @@ def function(calls, public, inplace=None):
         fits=" and ".join(["not _dynamo()", *_fits(calls, operands, "out")]) if can_write else "False",
         grad=grad([operands[k] for k in calls.values]),
         number=number,
+        made=made,
         arguments=every,
         passed=passed,
         out_passed=", **({} if out is None else {'out': out})",
@@ -155,9 +194,9 @@ def function(calls, public, inplace=None):
         seed=f"        if seed is None:\n            seed = new_seed({first})\n" if op.random else "",
         inplace=f"        if inplace:\n            return INPLACE({passed})\n" if inplace else "",
     )
-    return _compile(
-        source, calls, calls.kernel, calls.kernels.get((1,)), calls.outs[()], calls.apply, public, inplace
-    )
+    # `_op` is the call itself, for where torch.compile does not look.
+    kernel, out = calls.kernel, calls.outs[()]._op
+    return _compile(source, calls, kernel, kernel._op, out, calls.apply, public, inplace, calls.kernels, calls.outs)
 
 
 def function_inplace(calls, public):
@@ -166,17 +205,27 @@ def function_inplace(calls, public):
     first = operands[0]
     can_write = calls.op.form == "elementwise"
     tests = _usual(calls, operands) + _fits(calls, operands, first) if can_write else ["False"]
+    number = made = ""
+    for at in _numbers(calls) if can_write else []:
+        if at and 0 in calls.values:
+            made += f"    OUT_{at} = OUTS[{at},]._op\n"
+            usual = _usual_beside(calls, operands, at) + _fits(calls, operands, first, at)
+            number += _NUMBER_INPLACE.format(
+                at=at, usual=" and ".join(usual), first=first, arguments=", ".join([*operands, *params])
+            )
     source = _INPLACE.format(
         name=calls.name,
         signature=_signatures.python(calls.arguments),
         passed=_signatures.passed(calls.arguments),
         usual=" and ".join(tests),
+        made=made,
+        number=number,
         arguments=", ".join([*operands, *params]),
         first=first,
         operands=", ".join(operands),
         params="".join(f"{p}, " for p in params),
     )
-    return _compile(source, calls, calls.outs[()], public)
+    return _compile(source, calls, calls.outs[()]._op, public, calls.outs)
 
 
 def generator(calls, public):

@@ -19,7 +19,20 @@ fn build_script() {
             .targets([80])
             .target_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("../ptx"))
             .build();
+        println!("{TIME}{}", processor_time());
     }
+}
+
+/// What stands before the script's last word to the tests, which cargo does not look at.
+const TIME: &str = "processor time: ";
+
+/// The time of the processor that the programs took which this one has started and which have ended, in hundredths of a second;
+/// 0 where the system does not say.
+fn processor_time() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may have any sign, come the fields from the third on; it is the 16th and the 17th.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 const OPS: &str = "use pointwise::prelude::*;\n\n#[op(f32, f8e4m3, exact, grad = none)]\npub fn twice<T: Real>(x: T) -> T {\n    \
@@ -144,6 +157,41 @@ fn kernels_are_compiled_once_and_mistakes_are_said_at_the_op() {
     package.write("src/ops/inner.rs", INNER);
     package.build(None);
     assert_eq!((package.pack("thrice", "error.txt"), package.none()), (None, None));
+}
+
+/// An op with a gradient whose formula has so many lines: each a step of arithmetic, and every tenth a function or a branch.
+fn long(lines: usize) -> String {
+    let head = "use pointwise::prelude::*;\n\n#[op(f32, ulp = 1e9)]\npub fn long<T: Real>(a: T, b: T, c: T) -> T {\n";
+    let mut text = head.to_owned();
+    text += "    let (x0, y0) = (a * b, b + c);\n";
+    for k in 1..lines {
+        let (x, y) = (k - 1, k - 1);
+        let step = match k % 10 {
+            0 => format!("x{x}.tanh()"),
+            5 => format!("x{x}.if_above(y{y}, x{x} * a, y{y} - b)"),
+            _ => format!("x{x} * y{y} + c"),
+        };
+        text += &format!("    let (x{k}, y{k}) = ({step}, y{y} + x{x} * T::constant(0.{k}));\n");
+    }
+    text + &format!("    x{k} + y{k}\n}}\n", k = lines - 1)
+}
+
+/// A formula of 60 lines with gradients by three operands once took a compiler minutes, and one of 300 did not end. Now they take
+/// a few seconds each, and the first beside them what a new folder takes.
+#[test]
+fn long_formulas_compile_in_bounded_time() {
+    for lines in [60, 300] {
+        let package = Package::new(&format!("long-{lines}"));
+        package.write("src/ops.rs", &long(lines));
+        package.write("src/ops/inner.rs", "");
+        let told = package.build(None);
+        assert_eq!((package.pack("long", "error.txt"), package.none()), (None, None), "{lines} lines");
+        assert!(package.pack("long", "pointwise_kernels.rs").unwrap().contains("formula_long_backward_f32_flat"));
+        let time = told.lines().find_map(|line| line.split(TIME).nth(1)).expect("the script says its time");
+        let seconds = time.trim().parse::<f64>().unwrap() / 100.0;
+        println!("{lines} lines: {seconds} s of a processor");
+        assert!(seconds < 120.0, "{lines} lines took {seconds} s of a processor");
+    }
 }
 
 /// All tokens but groups.

@@ -1,6 +1,7 @@
 //! Ops in f64 on the CPU, block by block: arithmetic in loops that vectorise, all others by the formula that checks the
 //! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
+use pointwise::prelude::Num;
 use pointwise::{Number, Philox};
 use serde_json::Value;
 
@@ -16,22 +17,25 @@ const BLOCK: usize = 512;
 /// A block of an operand or of a result; a bool is 0 or 1.
 type Column = [f64; BLOCK];
 
-/// A block of the result of a block of each operand.
-type Arithmetic = fn(&[Column], &mut [f64]);
+/// The most operands of [`arithmetic`].
+const MOST: usize = 2;
 
-fn one(x: &[Column], y: &mut [f64], f: impl Fn(f64) -> f64) {
+/// The result of as many elements of each operand.
+type Arithmetic = fn(&[&[f64]], &mut [f64]);
+
+fn one(x: &[&[f64]], y: &mut [f64], f: impl Fn(f64) -> f64) {
     if let [a] = x {
-        y.iter_mut().zip(a).for_each(|(y, a)| *y = f(*a));
+        y.iter_mut().zip(*a).for_each(|(y, a)| *y = f(*a));
     }
 }
 
-fn two(x: &[Column], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
+fn two(x: &[&[f64]], y: &mut [f64], f: impl Fn(f64, f64) -> f64) {
     if let [a, b] = x {
-        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = f(*a, *b));
+        y.iter_mut().zip(a.iter().zip(*b)).for_each(|(y, (a, b))| *y = f(*a, *b));
     }
 }
 
-/// An op of one instruction. Its result equals the formula's to the bit.
+/// An op of one instruction, or a choice. Its result equals the formula's to the bit.
 fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
     // A factor is multiplied with one rounding: that is a function.
     let has_default = |(given, param): (&Number, &ParamSpec)| {
@@ -50,6 +54,9 @@ fn arithmetic(op: &OpSpec, params: &[Number]) -> Option<Arithmetic> {
         "abs" => |x, y| one(x, y, f64::abs),
         "reciprocal" => |x, y| one(x, y, |x| 1.0 / x),
         "sqrt" => |x, y| one(x, y, f64::sqrt),
+        "relu" => |x, y| one(x, y, Num::relu),
+        "maximum" => |x, y| two(x, y, Num::maximum),
+        "minimum" => |x, y| two(x, y, Num::minimum),
         _ => return None,
     })
 }
@@ -109,6 +116,59 @@ unsafe fn store(item: &Item, start: usize, from: &[f64]) {
     }
 }
 
+/// True if elements of a row, from `start`, are one f64 after another where an f64 may lie.
+fn is_slice(item: &Item, start: usize, count: usize) -> bool {
+    is_dense(item, count) && at(item, start).cast::<f64>().is_aligned()
+}
+
+/// Runs arithmetic on some elements of a row, from `start`. `x` and `y` are for what does not lie as a slice; columns of
+/// numbers are filled already.
+///
+/// # Safety
+/// The items are of bools or f64 and have these elements; there are as many columns as operands.
+unsafe fn block(
+    arithmetic: Arithmetic,
+    items: &[Item],
+    operands: &[Result<usize, Number>],
+    tensors: usize,
+    start: usize,
+    length: usize,
+    (x, y): (&mut [Column], &mut Column),
+) {
+    let Some(result) = items.get(tensors) else { return };
+    let to = at(result, start).addr();
+    let mut is_apart = is_slice(result, start, length);
+    for (column, operand) in x.iter_mut().zip(operands) {
+        let Ok(k) = operand else { continue };
+        if is_slice(&items[*k], start, length) {
+            let from = at(&items[*k], start).addr();
+            is_apart &= from.abs_diff(to) >= length * size_of::<f64>();
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { load(&items[*k], start, &mut column[..length]) };
+        }
+    }
+    let mut given = [&[][..]; MOST];
+    for ((given, column), operand) in given.iter_mut().zip(&*x).zip(operands) {
+        *given = match operand {
+            Ok(k) if is_slice(&items[*k], start, length) => {
+                // SAFETY: so many f64 lie there, aligned; what is written meanwhile is apart, or no memory of a tensor.
+                unsafe { std::slice::from_raw_parts(at(&items[*k], start).cast(), length) }
+            }
+            _ => &column[..length],
+        };
+    }
+    let given = &given[..operands.len().min(MOST)];
+    if is_apart {
+        // SAFETY: so many f64 lie there, aligned, and no operand shares memory with them.
+        arithmetic(given, unsafe { std::slice::from_raw_parts_mut(at(result, start).cast(), length) });
+    } else {
+        arithmetic(given, &mut y[..length]);
+        // SAFETY: the caller's promise; the operands are not read any more.
+        unsafe { store(result, start, &y[..length]) };
+    }
+}
+
 /// Runs an op in f64.
 ///
 /// # Errors
@@ -130,23 +190,25 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
         let count = sizes.first().map_or(1, |count| *count as usize);
         for start in (0..count).step_by(BLOCK) {
             let length = BLOCK.min(count - start);
+            if let (Some(arithmetic), [y]) = (arithmetic, &mut y[..])
+                && operands.len() <= MOST
+            {
+                // SAFETY: the caller's promise.
+                unsafe { block(arithmetic, items, operands, *tensors, start, length, (&mut x, y)) };
+                continue;
+            }
             for (x, operand) in x.iter_mut().zip(&*operands) {
                 if let Ok(k) = operand {
                     // SAFETY: the caller's promise.
                     unsafe { load(&items[*k], start, &mut x[..length]) };
                 }
             }
-            match (arithmetic, &mut y[..]) {
-                (Some(arithmetic), [y]) => arithmetic(&x, &mut y[..length]),
-                _ => {
-                    for i in 0..length {
-                        given.iter_mut().zip(&x).for_each(|(given, x)| *given = x[i]);
-                        let bits = if op.is_random { rng.word(index) } else { 0 };
-                        index += 1;
-                        formula(&given, bits, &mut made);
-                        y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);
-                    }
-                }
+            for i in 0..length {
+                given.iter_mut().zip(&x).for_each(|(given, x)| *given = x[i]);
+                let bits = if op.is_random { rng.word(index) } else { 0 };
+                index += 1;
+                formula(&given, bits, &mut made);
+                y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);
             }
             for (item, y) in items[*tensors..].iter().zip(&y) {
                 // SAFETY: the caller's promise.
