@@ -54,8 +54,8 @@ pub struct TargetArtifacts {
 pub struct EntryModule {
     /// The compute capability that it was compiled for: the target's, or an older one's if its code is the same.
     pub sm: Sm,
-    /// The word of the row that it was made of; `None` for an entry by hand.
-    pub row: Option<u64>,
+    /// Word and slots of the row that it was made of; `None` for an entry by hand.
+    pub row: Option<(u64, u128)>,
     /// The op that it belongs to; `None` for an entry by hand.
     pub op: Option<String>,
     /// The declarations that it mentions.

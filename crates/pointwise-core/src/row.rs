@@ -253,13 +253,37 @@ const fn check_counts(info: &OpInfo, operands: usize, results: usize) {
     assert!(info.result_types.len() <= results);
 }
 
-/// Checks that the data of an op's definition are the data in `word`, a result of [`of_formula`].
+/// Bits of a tensor in [`slots`].
+const SLOT_BITS: u32 = 5;
+
+/// Returns the element types that are not the op's, and which tensors have an element for each row: what memory safety depends
+/// on, too, and does not fit into the word. An op and its kernels are compared by both.
+///
+/// Five bits for each operand, then for each result: the lower four are 0 for the op's type and for a bool, which is in the word.
+#[must_use]
+pub const fn slots(info: &OpInfo) -> u128 {
+    let (mut slots, mut i) = (0, 0);
+    while i < MAX_INPUTS + MAX_OUTPUTS {
+        let (stored, is_row) = if i < MAX_INPUTS {
+            (info.stored_operand(i), info.row_operands as u64 >> i & 1)
+        } else {
+            (info.stored_result(i - MAX_INPUTS), info.row_results as u64 >> (i - MAX_INPUTS) & 1)
+        };
+        assert!(code(stored) < 16);
+        slots = slots << SLOT_BITS | (is_row << 4 | code(stored)) as u128;
+        i += 1;
+    }
+    slots
+}
+
+/// Checks that the data of an op's definition are the data in `word`, a result of [`of_formula`], and `slots`.
 #[track_caller]
-pub const fn check_data(info: &OpInfo, source: u64, word: u64) {
+pub const fn check_data(info: &OpInfo, source: u64, word: u64, slots: u128) {
     assert!(
         of_data(info, source) == word << DTYPE_BITS >> DTYPE_BITS,
         "the op's row differs by the type of its parameters"
     );
+    assert!(self::slots(info) == slots, "the op's row differs by the types of its operands and results");
 }
 
 /// Returns the word of [`of_formula`] without the element type.
@@ -381,10 +405,31 @@ mod tests {
         assert!(f32s != f16s && f32s << DTYPE_BITS == f16s << DTYPE_BITS);
         let two = of_formula::<f32, Two<false, false>, 2, 1>(0);
         assert_eq!([f32s, two].map(|word| word >> 48 & 0xfff), [0x111, 0x210]);
-        check_data(&One::INFO, 0, f32s);
+        check_data(&One::INFO, 0, f32s, slots(&One::INFO));
         assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
         assert_eq!((of_symbol("any") >> 32) as u32, u32::MAX);
+    }
+
+    /// Whoever gives a row's definition chooses the hash of its sources, so that a hash alone tells no types apart.
+    #[test]
+    fn types_of_slots_are_compared_exactly() {
+        const LABELS: OpInfo = OpInfo { operand_types: &[Some(DType::I64)], row_operands: 1, ..RELU };
+        const BYTES: OpInfo = OpInfo { operand_types: &[Some(DType::I8)], ..LABELS };
+        const WHOLE: OpInfo = OpInfo { row_operands: 0, ..LABELS };
+        const RESULT: OpInfo =
+            OpInfo { operand_types: &[], result_types: &[Some(DType::I64)], row_operands: 0, ..LABELS };
+        assert_eq!(slots(&RELU), 0);
+        let all = [slots(&RELU), slots(&LABELS), slots(&BYTES), slots(&WHOLE), slots(&RESULT)];
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+        check_data(&LABELS, 0, of_data(&LABELS, 0), slots(&LABELS));
+        // The word alone is right.
+        let checked = std::panic::catch_unwind(|| check_data(&BYTES, 0, of_data(&BYTES, 0), slots(&LABELS)));
+        assert!(checked.is_err());
+        // Of the last operand and of the last result.
+        const MANY: OpInfo = OpInfo { operand_types: &[Some(DType::I64); MAX_INPUTS], row_operands: 0xfff, ..RELU };
+        const ALL: OpInfo = OpInfo { result_types: &[Some(DType::I64); MAX_OUTPUTS], row_results: 0xff, ..MANY };
+        assert_eq!(slots(&ALL).count_ones(), (MAX_INPUTS + MAX_OUTPUTS) as u32 * slots(&LABELS).count_ones());
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Entries {
             barriers: None,
             is_fp8: false,
             word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
+            slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
             parameters: quote!(y: *mut u64, #(#x: #x_types,)* #(#params: u64,)*),
             prepare: quote! {
                 let op = <#this as #core::OpData>::from_words(&[
@@ -216,6 +217,7 @@ impl Entries {
             } else {
                 quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source))
             },
+            slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
             parameters: quote! {
                 #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
                 #steps #draw_parameter

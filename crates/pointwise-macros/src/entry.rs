@@ -21,6 +21,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) is_fp8: bool,
     /// The word of its row.
     pub(crate) word: TokenStream,
+    /// The types of its operands and results, of a formula.
+    pub(crate) slots: Option<TokenStream>,
     pub(crate) parameters: TokenStream,
     /// What it does before the call.
     pub(crate) prepare: TokenStream,
@@ -30,13 +32,16 @@ pub(crate) struct Entry<'a> {
 
 impl ToTokens for Entry<'_> {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Entry { root, abi, symbol, op, vectors, barriers, word, parameters, prepare, call, .. } = self;
+        let Entry { root, abi, symbol, op, vectors, barriers, word, slots, parameters, prepare, call, .. } = self;
         let inherits = if self.is_fp8 { "fp8" } else { "plain" };
         // Two attributes: the host's compiler would warn of the cfg that it does not know.
         let is_there = quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]);
         let function = format_ident!("__{symbol}");
         let more = if barriers.is_some() { " barriers={barriers}" } else { "" };
-        let comment = format!("// entry {symbol}: row={{word}} op={op} loads={{loads}} stores={{stores}}{more}");
+        let of_slots = if slots.is_some() { " slots={slots}" } else { "" };
+        let comment =
+            format!("// entry {symbol}: row={{word}} op={op} loads={{loads}} stores={{stores}}{of_slots}{more}");
+        let slots = slots.as_ref().map(|slots| quote!(slots = const { #slots },));
         let barriers = barriers.as_ref().map(|count| quote!(barriers = const { #count },));
         tokens.extend(quote! {
             #is_there
@@ -46,6 +51,7 @@ impl ToTokens for Entry<'_> {
                 word = const { #word },
                 loads = const { #vectors[0] as u8 },
                 stores = const { #vectors[1] as u8 },
+                #slots
                 #barriers
             );
 

@@ -60,6 +60,7 @@ impl Generated {
             barriers: None,
             is_fp8: each.is_fp8(),
             word: quote!(#core::row::of_generator::<#element, #this>(#source)),
+            slots: None,
             parameters: quote! {
                 y: *mut #element,
                 rows: u32,

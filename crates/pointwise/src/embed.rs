@@ -51,7 +51,8 @@ pub struct Kernels {
 }
 
 /// Kernels as `pointwise-build` writes them, of literals alone: the compiler that built them, or why there are none; the
-/// names of the entries, sorted, one a line, each with the word of its row in hexadecimal digits; the targets.
+/// names of the entries, sorted, one a line, each with the word of its row in hexadecimal digits, and its slots if it has any; the
+/// targets.
 pub type Pack = (&'static str, &'static str, &'static [PackedTarget]);
 
 /// The kernels for one compute capability (90 is 9.0): PTX of a version, or machine code where that is `(0, 0)`; the names
@@ -76,8 +77,8 @@ pub unsafe trait Packed {
     const POINTWISE_PACK: Pack;
 }
 
-/// An entry's name, and the word of the row that it was made of, if it was made of one.
-type Symbol = (&'static str, Option<u64>);
+/// An entry's name, and word and slots of the row that it was made of, if it was made of one.
+type Symbol = (&'static str, Option<(u64, u128)>);
 
 /// The kernels for one compute capability.
 #[derive(Clone, Copy, Debug)]
@@ -266,8 +267,8 @@ impl Kernels {
         self.index(symbol).is_some()
     }
 
-    /// True if there is an entry of this name that was made of this row.
-    pub(crate) fn is_bound(&self, symbol: &str, row: u64) -> bool {
+    /// True if there is an entry of this name that was made of a row with this word and these slots.
+    pub(crate) fn is_bound(&self, symbol: &str, row: (u64, u128)) -> bool {
         self.index(symbol).is_some_and(|index| self.symbols()[index].1 == Some(row))
     }
 
@@ -285,11 +286,11 @@ impl Kernels {
     ///
     /// # Errors
     /// [`ErrorKind::NoKernel`] if there is none, if it was made of another row, or if the program's data is damaged.
-    pub(crate) fn image(&'static self, symbol: &str, row: u64, device: u32) -> Result<OwnedImage> {
+    pub(crate) fn image(&'static self, symbol: &str, row: (u64, u128), device: u32) -> Result<OwnedImage> {
         self.find(symbol, row, device).map_err(|why| ErrorKind::NoKernel { symbol: symbol.to_owned(), why }.into())
     }
 
-    fn find(&self, symbol: &str, row: u64, device: u32) -> Result<OwnedImage, String> {
+    fn find(&self, symbol: &str, row: (u64, u128), device: u32) -> Result<OwnedImage, String> {
         if self.is_empty() {
             return Err(format!(
                 "this program was built without GPU kernels ({}); install what is missing and build it again, or use \
@@ -321,9 +322,13 @@ impl Kernels {
     }
 
     fn symbols(&self) -> &[Symbol] {
-        let symbol = |line: &'static str| match line.split_once(' ') {
-            Some((name, row)) => (name, u64::from_str_radix(row, 16).ok()),
-            None => (line, None),
+        let symbol = |line: &'static str| {
+            let mut words = line.split(' ');
+            let name = words.next().unwrap_or(line);
+            let row = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+            // Most rows have none.
+            let slots = words.next().map_or(Some(0), |word| u128::from_str_radix(word, 16).ok());
+            (name, row.zip(slots))
         };
         self.symbols.get_or_init(|| self.pack.1.lines().map(symbol).collect())
     }
@@ -363,16 +368,17 @@ mod tests {
     /// An entry without a word, as older versions wrote it, and an entry of another row are refused.
     #[test]
     fn a_kernel_of_another_row_is_refused() {
-        static KERNELS: Kernels = of("rustc", "a 00000000000000ff\nb\nc g", &[(80, (7, 0), "*", b"", &[])]);
-        assert!(KERNELS.is_bound("a", 255) && KERNELS.contains("b"));
-        assert_eq!(KERNELS.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
-        for (symbol, row) in [("a", 254), ("b", 0), ("b", 255), ("c", 0)] {
+        static KERNELS: Kernels = of("rustc", "a 00000000000000ff\nb\nc g\nd 1 10", &[(80, (7, 0), "*", b"", &[])]);
+        assert!(KERNELS.is_bound("a", (255, 0)) && KERNELS.contains("b") && KERNELS.is_bound("d", (1, 16)));
+        assert_eq!(KERNELS.entries().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        let others = [("a", (254, 0)), ("a", (255, 1)), ("b", (0, 0)), ("b", (255, 0)), ("c", (0, 0)), ("d", (1, 0))];
+        for (symbol, row) in others {
             assert!(!KERNELS.is_bound(symbol, row), "{symbol}");
             let error = KERNELS.image(symbol, row, 90).unwrap_err();
             let text = error.to_string();
             assert!(error.is_kernel() && text.contains("is that of another row") && text.contains("name"), "{text}");
         }
-        let damaged = KERNELS.image("a", 255, 90).unwrap_err().to_string();
+        let damaged = KERNELS.image("a", (255, 0), 90).unwrap_err().to_string();
         assert!(damaged.contains("damaged"), "{damaged}");
     }
 
@@ -405,7 +411,7 @@ mod tests {
         assert_eq!(kernels.entries().collect::<Vec<_>>(), ["a", "b", "c"]);
         for symbol in ["a", "b", "c"] {
             for (device, newest) in [(80, 80), (89, 80), (90, 90), (120, 90)] {
-                let image = kernels.image(symbol, 1, device).unwrap();
+                let image = kernels.image(symbol, (1, 0), device).unwrap();
                 let ptx = if newest == 90 { (7, 8) } else { (7, 0) };
                 assert_eq!((image.sm, image.ptx), (newest, ptx), "{symbol} {device}");
                 let mut expected = text(symbol, newest);
@@ -416,7 +422,7 @@ mod tests {
                 assert_eq!(image.bytes, expected.as_bytes());
                 assert_eq!(kernels.ptx(symbol, device).unwrap(), expected.trim_end_matches('\0'));
             }
-            let machine_code = kernels.image(symbol, 1, 103).unwrap();
+            let machine_code = kernels.image(symbol, (1, 0), 103).unwrap();
             assert_eq!((machine_code.sm, machine_code.ptx), (100, (0, 0)));
         }
         assert_eq!((kernels.ptx("b", 75), kernels.ptx("d", 90)), (None, None));
@@ -455,7 +461,8 @@ mod tests {
 
     #[test]
     fn every_absence_says_why() {
-        let why = |kernels: &'static Kernels, symbol, device| kernels.image(symbol, 1, device).unwrap_err().to_string();
+        let why =
+            |kernels: &'static Kernels, symbol, device| kernels.image(symbol, (1, 0), device).unwrap_err().to_string();
         let kernels = leak(|_| {});
         assert_eq!(why(kernels, "d", 90), "no kernel d: none of the 3 embedded kernels has this name");
         assert!(why(kernels, "a", 75).contains("the device is sm_75, and the oldest kernels are for sm_80:"));
@@ -463,7 +470,7 @@ mod tests {
         assert!(EMPTY.is_empty() && EMPTY.entries().next().is_none() && EMPTY.targets().is_empty());
         let text = why(&EMPTY, "a", 90);
         assert!(text.contains("rustup component add rust-src") && !text.contains('\n'), "{text}");
-        assert!(EMPTY.image("a", 1, 90).unwrap_err().is_kernel());
+        assert!(EMPTY.image("a", (1, 0), 90).unwrap_err().is_kernel());
     }
 
     #[test]
@@ -477,13 +484,13 @@ mod tests {
             });
             for symbol in ["a", "c"] {
                 // A byte within the text is not noticed; anything else is an error, not a panic.
-                if let Err(error) = kernels.image(symbol, 1, 80) {
+                if let Err(error) = kernels.image(symbol, (1, 0), 80) {
                     assert!(error.to_string().contains("damaged"), "{error}");
                 }
             }
         }
         for keep in 0..whole {
-            assert!(leak(|bytes| bytes.truncate(keep)).image("c", 1, 80).is_err(), "{keep}");
+            assert!(leak(|bytes| bytes.truncate(keep)).image("c", (1, 0), 80).is_err(), "{keep}");
         }
     }
 }

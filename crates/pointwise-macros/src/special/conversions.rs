@@ -57,6 +57,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                 barriers: None,
                 is_fp8: from.is_fp8() || to.is_fp8(),
                 word: quote!(#core::row::of_symbol(#symbol)),
+                slots: None,
                 parameters: quote!(y: *mut #b, x: *const #a, #places mode: u32, #steps),
                 prepare: quote! {
                     let tensors = #root::__private::formula::Tensors::of_one(x.cast(), y.cast(), mode);

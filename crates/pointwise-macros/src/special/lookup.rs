@@ -19,6 +19,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
             barriers: None,
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
+            slots: None,
             parameters: quote! {
                 y: *mut u8, a: *const u8, b: *const u8, #places mode: u32, table: *const u8, #steps
             },

@@ -44,6 +44,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                 barriers: None,
                 is_fp8: each.is_fp8(),
                 word: quote!(#core::row::of_random::<#element, #this>()),
+                slots: None,
                 parameters: quote! {
                     x: *const #element, y: *mut #element, mask: *mut #core::element::Bool, n: u64, head: u32,
                     blocks: #core::Blocks, p0: u64, p1: u64,

@@ -133,6 +133,7 @@ impl Kernel {
             barriers: None,
             is_fp8: false,
             word: quote!(#core::row::of_symbol(#symbol)),
+            slots: None,
             parameters,
             prepare: quote!(),
             call: quote!(#root::rope::#call),

@@ -12,8 +12,8 @@ use crate::error::{ErrorKind, Result};
 /// One kernel of an embedded set, by symbol, with what is loaded of it on each device.
 pub struct Entry {
     symbol: &'static str,
-    /// The word of the row whose calls it serves.
-    row: u64,
+    /// Word and slots of the row whose calls it serves.
+    row: (u64, u128),
     kernels: &'static Kernels,
     /// Bytes of shared memory that a launch gives each block.
     shared: usize,
@@ -27,9 +27,14 @@ impl Entry {
         Entry::with_shared(symbol, row, kernels, 0)
     }
 
+    /// [`Entry::new`] of a row with these slots.
+    pub(crate) const fn of(symbol: &'static str, row: u64, slots: u128, kernels: &'static Kernels) -> Entry {
+        Entry { symbol, row: (row, slots), kernels, shared: 0, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
+    }
+
     /// [`Entry::new`] of a kernel that is launched with so many bytes of shared memory.
     pub(crate) const fn with_shared(symbol: &'static str, row: u64, kernels: &'static Kernels, shared: usize) -> Entry {
-        Entry { symbol, row, kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
+        Entry { symbol, row: (row, 0), kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
     }
 
     /// The kernel's name.

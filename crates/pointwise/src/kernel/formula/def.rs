@@ -31,6 +31,7 @@ pub struct Typed {
     dtype: DType,
     source: u64,
     row: u64,
+    slots: u128,
     cpu: FormulaFn,
     entries: [Entry; Class::ALL.len()],
     table: Table,
@@ -65,7 +66,7 @@ impl Typed {
         E: Element,
         O: OpData + Formula<E::Compute, N, R>,
     {
-        let row = row::of_formula::<E, O, N, R>(source);
+        let (row, slots) = (row::of_formula::<E, O, N, R>(source), row::slots(&O::INFO));
         let [flat, rows, strided] = symbols;
         let mut k = 0;
         while k < symbols.len() {
@@ -76,13 +77,14 @@ impl Typed {
             dtype: E::DTYPE,
             source,
             row,
+            slots,
             cpu: op::<E, O, N, R>,
             table: Table::None,
             body: None,
             entries: [
-                Entry::new(flat, row, kernels),
-                Entry::new(rows, row, kernels),
-                Entry::new(strided, row, kernels),
+                Entry::of(flat, row, slots, kernels),
+                Entry::of(rows, row, slots, kernels),
+                Entry::of(strided, row, slots, kernels),
             ],
         }
     }
@@ -109,14 +111,14 @@ impl Typed {
     #[track_caller]
     pub const fn with_codes(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
         row::check_class(symbol, "table");
-        let row = self.row;
-        self.with(Table::Codes(Entry::new(symbol, row, kernels)))
+        let (row, slots) = (self.row, self.slots);
+        self.with(Table::Codes(Entry::of(symbol, row, slots, kernels)))
     }
 
     const fn with(self, table: Table) -> Typed {
         // Not `..self`, which would drop parts of it.
-        let Typed { dtype, source, row, cpu, entries, table: _, body } = self;
-        Typed { dtype, source, row, cpu, entries, table, body }
+        let Typed { dtype, source, row, slots, cpu, entries, table: _, body } = self;
+        Typed { dtype, source, row, slots, cpu, entries, table, body }
     }
 
     /// With the formula of one element, named `symbol` in `kernels`, for fusion at run time.
@@ -127,9 +129,9 @@ impl Typed {
     #[track_caller]
     pub const fn with_body(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
         row::check_class(symbol, "body");
-        let body = Some(Entry::new(symbol, self.row, kernels));
-        let Typed { dtype, source, row, cpu, entries, table, body: _ } = self;
-        Typed { dtype, source, row, cpu, entries, table, body }
+        let body = Some(Entry::of(symbol, self.row, self.slots, kernels));
+        let Typed { dtype, source, row, slots, cpu, entries, table, body: _ } = self;
+        Typed { dtype, source, row, slots, cpu, entries, table, body }
     }
 }
 
@@ -184,7 +186,7 @@ impl OpDef {
     ) -> OpDef {
         let mut k = 0;
         while k < types.len() {
-            row::check_data(&info, types[k].source, types[k].row);
+            row::check_data(&info, types[k].source, types[k].row, types[k].slots);
             k += 1;
         }
         let facts = Facts { info, backward };
@@ -205,7 +207,7 @@ impl OpDef {
     ) -> OpDef {
         let mut k = 0;
         while k < types.len() {
-            row::check_data(&info, types[k].source, types[k].row);
+            row::check_data(&info, types[k].source, types[k].row, types[k].slots);
             k += 1;
         }
         let facts = Facts { info, backward };

@@ -47,6 +47,7 @@ pub struct TypedRows {
     pub(super) dtype: DType,
     pub(super) source: u64,
     pub(super) row: u64,
+    pub(super) slots: u128,
     pub(super) cpu: RowsFn,
     pub(super) entries: [Entry; RowClass::ALL.len()],
 }
@@ -68,12 +69,12 @@ impl TypedRows {
         E: Element,
         O: RowData + RowOp<f32, N, R>,
     {
-        let row = row::of_rows::<E, O, N, R>(source);
+        let (row, slots) = (row::of_rows::<E, O, N, R>(source), row::slots(&O::INFO));
         let [held, streamed] = symbols;
         row::check_class(held, RowClass::Held.name());
         row::check_class(streamed, RowClass::Streamed.name());
-        let entries = [Entry::new(held, row, kernels), Entry::new(streamed, row, kernels)];
-        TypedRows { dtype: E::DTYPE, source, row, cpu: rows::<E, O, N, R>, entries }
+        let entries = [Entry::of(held, row, slots, kernels), Entry::of(streamed, row, slots, kernels)];
+        TypedRows { dtype: E::DTYPE, source, row, slots, cpu: rows::<E, O, N, R>, entries }
     }
 }
 

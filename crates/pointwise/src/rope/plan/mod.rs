@@ -259,7 +259,10 @@ mod tests {
     fn every_entry_is_embedded() {
         let kernels = crate::family::embedded();
         for symbol in SYMBOLS {
-            assert!(kernels.is_empty() || kernels.is_bound(symbol, pointwise_core::row::of_symbol(symbol)), "{symbol}");
+            assert!(
+                kernels.is_empty() || kernels.is_bound(symbol, (pointwise_core::row::of_symbol(symbol), 0)),
+                "{symbol}"
+            );
         }
     }
 
