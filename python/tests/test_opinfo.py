@@ -29,8 +29,8 @@ DTYPES = (
 )
 # One in so many samples runs without `--all`.
 PART = 10
-# What is random has no expected result.
-RANDOM = {"dropout"}
+# What is random has no expected result, and roundings of sums have none to the bit: test_rows compares with float64.
+INEXACT = {"dropout", "group_norm"}
 # Functions that run an op of another name.
 OPS = {"masked_fill": "where"}
 
@@ -39,7 +39,7 @@ def _ours(entry):
     name = entry.name.removeprefix("nn.functional.")
     # Ops on rows have no dimension to give.
     of_rows = name in CALLS and CALLS[name].op.form == "rows"
-    return name if name in FUNCTIONS and name not in RANDOM and not of_rows else None
+    return name if name in FUNCTIONS and name not in INEXACT and not of_rows else None
 
 
 # Complex numbers are torch's alone.

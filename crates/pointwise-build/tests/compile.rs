@@ -120,7 +120,7 @@ fn what_is_written_holds_every_entry() {
     let list = std::fs::read_to_string(folder.join("pointwise_kernels.txt")).unwrap();
     assert_eq!(list, NAMES.join("\n").replace("double", "double 00000000000000ff"));
     let rows = artifacts.targets[1].modules.values().map(|module| module.row);
-    assert_eq!(rows.collect::<Vec<_>>(), [Some(255), None, None]);
+    assert_eq!(rows.collect::<Vec<_>>(), [Some((255, 0)), None, None]);
     for target in &artifacts.targets {
         let file = format!("{}.ptx.zst", target.sm);
         assert!(generated.contains(&format!("pointwise_files::include_bytes!({file:?})")), "{generated}");
