@@ -175,7 +175,7 @@ fn an_entry_for_each_type_and_class() {
             for class in ["flat", "rows", "strided"] {
                 let symbol = format!("formula_{op}_{element}_{class}");
                 assert_has(&text, quote!(#[cfg(target_arch = "nvptx64")] #[cfg(not(pointwise_inherits = #inherits))]));
-                let facts = "row={word}op=snakeloads={loads}stores={stores}";
+                let facts = "row={word}op=snakeloads={loads}stores={stores}slots={slots}";
                 assert!(text.contains(&format!("::pointwise::__asm!(\"//entry{symbol}:{facts}\",")), "{symbol}");
                 assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
             }
