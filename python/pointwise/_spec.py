@@ -94,12 +94,13 @@ class Op:
 
     @property
     def shown(self):
-        """The number of results that its function returns: those that are kept come behind them."""
+        """The number of results that its function returns: all but those that are kept."""
         return sum(not result.is_kept for result in self.results)
 
     def show(self, results):
         """Its results as its function returns them."""
-        return results[0] if self.shown == 1 else tuple(results[: self.shown])
+        made = tuple(y for y, result in zip(results, self.results) if not result.is_kept)
+        return made[0] if self.shown == 1 else made
 
 
 def _default(param):

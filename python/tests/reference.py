@@ -1,4 +1,4 @@
-"""torch's op for each of pointwise's, and operands for them."""
+"""torch's op for each of pointwise's, operands for them, and a tensor of a subclass."""
 
 import torch
 import torch.nn.functional as F
@@ -77,3 +77,19 @@ def close(ours, theirs, dtype):
     if dtype == torch.float64:
         rtol, atol = 1e-9, 1e-12
     torch.testing.assert_close(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
+
+
+class Wrapped(torch.Tensor):
+    """A tensor of a subclass, around another."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
+        made = f(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+        return tuple(map(cls, made)) if isinstance(made, tuple) else cls(made)

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from pointwise._torch_ops import CALLS
-from reference import REFERENCE, close, operands
+from reference import REFERENCE, Wrapped, close, operands
 from torch.utils.mkldnn import to_mkldnn
 
 
@@ -172,21 +172,6 @@ def test_falls_back(on, device):
     torch.lerp(double, double, double, out=double)
     F.gelu(double, approximate="tanh")
     torch.where(x > 0, double, double)
-
-
-class Wrapped(torch.Tensor):
-    """A tensor of a subclass, around another."""
-
-    @staticmethod
-    def __new__(cls, inner):
-        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    @classmethod
-    def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
-        return cls(f(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {})))
 
 
 def test_every_kind_of_tensor(on, device):

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from pointwise import _override_rows
+from reference import Wrapped
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -450,22 +451,6 @@ def test_export(on):
     torch.testing.assert_close(run(x), model(x))
     with torch.no_grad():
         assert served(lambda: run(x)) == 2
-
-
-class Wrapped(torch.Tensor):
-    """A tensor of a subclass, around another."""
-
-    @staticmethod
-    def __new__(cls, inner):
-        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    @classmethod
-    def __torch_dispatch__(cls, f, types, args=(), kwargs=None):
-        made = f(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
-        return tuple(map(cls, made)) if isinstance(made, tuple) else cls(made)
 
 
 class Named(torch.Tensor):

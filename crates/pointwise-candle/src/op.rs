@@ -144,8 +144,8 @@ impl Op {
     pub fn run_one(&self, operands: &[Arg]) -> Result<Tensor> {
         let info = &self.def.info;
         let results = (0..info.results.len()).filter(|&k| !info.is_kept_result(k)).count();
-        match self.run(operands)?.into_iter().next() {
-            Some(result) if results == 1 && !info.is_kept_result(0) => Ok(result),
+        match self.run(operands)?.into_iter().enumerate().find(|(k, _)| !info.is_kept_result(*k)) {
+            Some((_, result)) if results == 1 => Ok(result),
             _ => Err(error(format!("{} has {results} results: call run", info.name))),
         }
     }

@@ -1,4 +1,4 @@
-//! The ops that the command knows: one variant a kind, so that a new op of a known kind needs no change here.
+//! The ops of the family as the command runs them: by their data, so that a new op needs no change here.
 
 use pointwise::{
     DType, Number, Operand, Strategy, Tensor,
