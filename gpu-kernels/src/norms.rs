@@ -1,7 +1,7 @@
 //! Norms: each row, the last dimension, divided by a measure of its size.
 //!
 //! Statistics are in f32 whatever the element type is. A variance is that of the distances from the mean, so that a large mean
-//! does not cancel it.
+//! does not cancel it. The gradients of `weight` and `bias` are sums over the rows where these are one row.
 
 use pointwise::__family::*;
 
@@ -10,7 +10,7 @@ use pointwise::__family::*;
 #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
 pub fn rms_norm<T: Real>(
     x: T,
-    weight: T,
+    #[weight] weight: T,
     row: Row<T>,
     #[param(default = 1e-6)] eps: T,
     #[param(default = 0.0)] offset: T,
@@ -28,7 +28,7 @@ pub fn rms_norm<T: Real>(
 pub fn add_rms_norm<T: Real>(
     x: T,
     residual: T,
-    weight: T,
+    #[weight] weight: T,
     row: Row<T>,
     #[param(default = 1e-6)] eps: T,
     #[param(default = 0.0)] offset: T,
@@ -42,19 +42,25 @@ pub fn add_rms_norm<T: Real>(
 }
 
 /// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`, by the biased variance. Source: `torch.nn.functional.layer_norm`.
-#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, weight, eps))]
-pub fn layer_norm<T: Real>(x: T, weight: T, bias: T, row: Row<T>, #[param(default = 1e-5)] eps: T) -> T {
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, weight, bias, eps))]
+pub fn layer_norm<T: Real>(
+    x: T,
+    #[weight] weight: T,
+    #[weight] bias: T,
+    row: Row<T>,
+    #[param(default = 1e-5)] eps: T,
+) -> T {
     let d = x - row.mean(x);
     (d * (row.mean(d * d) + eps).rsqrt()).mul_add(weight, bias)
 }
 
 /// [`layer_norm()`] of `x + residual`, which is rounded to the element type first, and that sum.
-#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, residual, weight, eps), results(y, sum))]
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, residual, weight, bias, eps), results(y, sum))]
 pub fn add_layer_norm<T: Real>(
     x: T,
     residual: T,
-    weight: T,
-    bias: T,
+    #[weight] weight: T,
+    #[weight] bias: T,
     row: Row<T>,
     #[param(default = 1e-5)] eps: T,
 ) -> (T, T) {

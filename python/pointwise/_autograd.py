@@ -78,7 +78,11 @@ _PLAIN = {"add": _add, "sub": _sub}
 
 def _sum_to(grad, shape):
     """The gradient of an operand that was broadcast."""
-    return grad if grad.shape == shape else grad.sum_to_size(shape)
+    if grad.shape == shape:
+        return grad
+    # A sum over rows has no more dimensions than one.
+    missing = len(shape) - grad.dim()
+    return (grad.reshape((1,) * missing + grad.shape) if missing > 0 else grad).sum_to_size(shape)
 
 
 def _sum_to_channels(grad, shape):

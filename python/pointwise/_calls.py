@@ -311,8 +311,7 @@ class Calls:
         if self.op.form == "halves_gradient":
             return operands[1].shape
         if self.op.form == "rows":
-            shape = _fake.shape_of_rows(self.op, operands)
-            return shape[:-1] if self.op.results[0].is_row else shape
+            return _fake.shapes_of_results(self.op, operands)[0]
         shapes = [x.shape for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
         # Broadcasting takes several times as long as all the rest of a call.
         return shapes[0] if shapes.count(shapes[0]) == len(shapes) else torch.broadcast_shapes(*shapes)

@@ -13,6 +13,8 @@ from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.experimental import register_sharding
 
+from . import _fake
+
 try:
     # torch's own rule for elementwise ops is not public. It takes a third of the host time of a public one.
     from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
@@ -82,8 +84,14 @@ def _halves(results, *args):
 
 
 def _rows(op, *args):
-    """By any dimension but the last, which is the row; a broadcast operand is whole on each rank."""
+    """By any dimension but the last, which is the row; a broadcast operand is whole on each rank.
+
+    Sums over rows are sums of the ranks' sums. A weight of several rows is whole on each rank, too: a rank that had one of them
+    alone would take it for the row of all.
+    """
     tensors, results = _tensors(args), len(op.results)
+    shapes = [a.shape if isinstance(a, DTensorSpec) else None for a in args[: len(op.operands)]]
+    sums = bool(op.weights) and _fake.is_summed(op, shapes, _fake.shape_of_rows(op, shapes))
     # What each row has once lacks the last dimension.
     ranks = [t.ndim + o.is_row for o, t in zip(op.operands, tensors)]
     rank = max(ranks)
@@ -91,8 +99,13 @@ def _rows(op, *args):
     for dim in range(rank - 1):
         own = [dim - (rank - n) for n in ranks]
         places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
+        given = iter(places)
+        of = [next(given) if shape is not None else None for shape in shapes]
+        if any(isinstance(of[at], Shard) for at in op.weights):
+            continue
         if any(isinstance(place, Shard) for place in places):
-            choices.append(_choice([Shard(dim)] * results, args, places))
+            made = [Partial() if sums and r.weight is not None else Shard(dim) for r in op.results]
+            choices.append(_choice(made, args, places))
     return choices
 
 

@@ -1,5 +1,7 @@
 """Shapes, element types and strides of results, without computing them. What the Rust kernels allocate, exactly."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch._prims_common import compute_elementwise_output_strides
@@ -54,10 +56,46 @@ def _contiguous(sizes):
     return strides[::-1]
 
 
-def shape_of_rows(op, operands):
-    """The shape that the operands of an op on rows broadcast to."""
-    shapes = [(*x.shape, 1) if o.is_row else x.shape for o, x in zip(op.operands, operands) if isinstance(x, Tensor)]
-    return torch.broadcast_shapes(*shapes)
+def shapes_of(args):
+    """The shapes of tensors, and none of numbers."""
+    return [a.shape if isinstance(a, Tensor) else None for a in args]
+
+
+def shape_of_rows(op, shapes):
+    """The shape that operands of an op on rows broadcast to."""
+    return torch.broadcast_shapes(
+        *((*shape, 1) if o.is_row else shape for o, shape in zip(op.operands, shapes) if shape is not None)
+    )
+
+
+def _is_row(shape, sizes):
+    """True if a weight is one row of tensors of `sizes`."""
+    last = sizes[-1] if len(sizes) else 1
+    return (not len(shape) or shape[-1] == last) and math.prod(shape) == last
+
+
+def is_summed(op, shapes, sizes):
+    """True if the gradients of weights are sums over rows: each weight is one row, one element or a number."""
+    weights = [shapes[at] for at in op.weights]
+    return bool(weights) and all(
+        shape is None or math.prod(shape) == 1 or _is_row(shape, sizes) for shape in weights
+    )
+
+
+def shape_of_sum(shape, sizes):
+    """The shape of the gradient of a weight of `shape`, summed over rows."""
+    return shape if shape is not None and _is_row(shape, sizes) else sizes[-1:]
+
+
+def shapes_of_results(op, operands):
+    """The shapes of the results of an op on rows."""
+    shapes = shapes_of(operands[: len(op.operands)])
+    sizes = shape_of_rows(op, shapes)
+    sums, made = is_summed(op, shapes, sizes), []
+    for r in op.results:
+        own = sizes[:-1] if r.is_row else sizes
+        made.append(shape_of_sum(shapes[r.weight], sizes) if sums and r.weight is not None else own)
+    return made
 
 
 def into(op):
@@ -102,10 +140,8 @@ def of(op):
 
     def rows(*args):
         _check_devices(op, args)
-        like, sizes, call = _leader(op, args), shape_of_rows(op, args), call_type(op, args)
-        made = []
-        for r in op.results:
-            own = sizes[:-1] if r.is_row else sizes
+        like, call, made = _leader(op, args), call_type(op, args), []
+        for r, own in zip(op.results, shapes_of_results(op, args)):
             dtype = fixed_type(r) or call
             made.append(torch.empty_strided(own, _contiguous(own), dtype=dtype, device=like.device))
         return made[0] if len(made) == 1 else tuple(made)

@@ -44,12 +44,16 @@ class Param:
 
 @dataclass(frozen=True)
 class Result(Slot):
-    """A tensor that an op writes. One with an element for each row has no last dimension; a kept one is for the gradient."""
+    """A tensor that an op writes. One with an element for each row has no last dimension; a kept one is for the gradient.
+
+    The gradient of a weight has the place of that operand as `weight`.
+    """
 
     name: str
     is_row: bool = False
     dtype: str | None = None
     is_kept: bool = False
+    weight: int | None = None
 
     @property
     def has_gradient(self):
@@ -93,6 +97,11 @@ class Op:
     kernels: list[Kernel] = field(default_factory=list)
 
     @property
+    def weights(self):
+        """The operands whose gradients are sums over rows, if each is one row or one element."""
+        return [result.weight for result in self.results if result.weight is not None]
+
+    @property
     def shown(self):
         """The number of results that its function returns: all but those that are kept."""
         return sum(not result.is_kept for result in self.results)
@@ -130,7 +139,7 @@ def parse(description):
             form=op["form"],
             operands=[Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
-            results=[Result(r["name"], r["row"], r["dtype"], r["kept"]) for r in op["results"]],
+            results=[Result(r["name"], r["row"], r["dtype"], r["kept"], r["weight"]) for r in op["results"]],
             dtypes=tuple(op["dtypes"]),
             **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random")},
             double=op["double"],

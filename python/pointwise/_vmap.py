@@ -1,7 +1,11 @@
 """Rules for vmap of the inner ops: an elementwise op of a batch is the op, with one more dimension in front."""
 
+import math
+
 import torch
 from torch import Tensor
+
+from . import _fake
 
 
 def _front(tensor, dim, rank):
@@ -13,6 +17,13 @@ def _front(tensor, dim, rank):
 
 def _rank(tensor, dim):
     return tensor.dim() - (dim is not None)
+
+
+def _entry(tensor, dim):
+    """The shape of an entry, none of a number."""
+    if not isinstance(tensor, Tensor):
+        return None
+    return tensor.shape if dim is None else tensor.shape[:dim] + tensor.shape[dim + 1 :]
 
 
 def _elementwise(call, op, kernel, size, dims, args):
@@ -60,10 +71,30 @@ def _rows(call, op, kernel, size, dims, args):
     rank = max(_rank(a, d) + o.is_row for o, a, d in zip(op.operands, operands, dims))
     if all(_rank(a, d) == 0 for a, d in zip(operands, dims)):
         raise NotImplementedError(f"{op.name}: vmap over tensors of one dimension, whose entries have no rows")
+    # Sums over rows are those of an entry: each has its weights.
+    shapes = [_entry(a, d) for a, d in zip(operands, dims)]
+    operands, dims = list(operands), list(dims)
+    for at in op.weights:
+        if dims[at] is None and isinstance(operands[at], Tensor):
+            operands[at], dims[at] = operands[at].expand(size, *operands[at].shape), 0
     operands = [
         a if d is None else _front(a, d, rank - o.is_row) for o, a, d in zip(op.operands, operands, dims)
     ]
-    return call(*operands, *args[len(op.operands) :])
+    results = call(*operands, *args[len(op.operands) :])
+    if not op.weights:
+        return results
+    sizes = _fake.shape_of_rows(op, shapes)
+    if not _fake.is_summed(op, shapes, sizes):
+        return results
+    summed = list(results)
+    for k, result in enumerate(op.results):
+        if result.weight is not None:
+            own = _fake.shape_of_sum(shapes[result.weight], sizes)
+            y = results[k]
+            if y.numel() != size * math.prod(own):
+                y = y.sum(dim=list(range(1, y.dim() - 1)))
+            summed[k] = y.reshape(size, *own)
+    return tuple(summed)
 
 
 _RULES = {

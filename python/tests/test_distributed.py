@@ -128,8 +128,18 @@ def norms(mesh, device):
             assert one.placements == (of_x,)
             _equal(one.detach(), two.detach())
         (got[0].square().sum() + got[1].sum()).backward()
+        assert leaves[2].grad.placements == (Partial(),)
         for mine, whole in zip(leaves, (x, residual, weight)):
             _equal(mine.grad, whole.grad)
+    # A weight of its own for each row of a rank.
+    weights = torch.randn(4, 1, 8, device=device, requires_grad=True)
+    want = pointwise.rms_norm(x.detach(), weights)
+    want.square().sum().backward()
+    mine, theirs = _sharded(x.detach(), mesh, Shard(0), False), _sharded(weights, mesh, Shard(0), True)
+    got = pointwise.rms_norm(mine, theirs)
+    _equal(got.detach(), want.detach())
+    got.square().sum().backward()
+    _equal(theirs.grad, weights.grad)
     for f, g in ((pointwise.softmax, lambda x: x.softmax(-1)), (pointwise.sum, lambda x: x.sum(-1))):
         mine = _sharded(x, mesh, Shard(2), True)
         with CommDebugMode() as comm:

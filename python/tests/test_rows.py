@@ -1,5 +1,7 @@
 """Ops on rows, the last dimension: values, shapes and gradients as torch's, torch.compile, `out=`, vmap, and what is refused."""
 
+import contextlib
+
 import numpy
 import pointwise
 import pytest
@@ -8,6 +10,7 @@ import torch.nn.functional as F
 from pointwise import arrays
 from pointwise._torch_ops import CALLS
 from reference import close, tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 SHAPES = [(3, 17), (4, 64), (2, 3, 128)]
@@ -168,6 +171,85 @@ def test_gradients_of_broadcast_operands(device):
     for one, two in zip(a, b):
         assert one.grad.shape == one.shape
         torch.testing.assert_close(one.grad, two.grad)
+
+
+WEIGHTED = [name for name in NAMES if CALLS[f"{name}_backward"].op.weights]
+
+
+def backward_operands(name, shape, dtype, device, weight_shape=None):
+    """Operands of the gradients of an op with weights."""
+    op = CALLS[f"{name}_backward"].op
+    own = weight_shape or shape[-1:]
+    return [tensor(own if k in op.weights else shape, dtype, device) for k in range(len(op.operands))]
+
+
+def test_which_ops_sum():
+    assert WEIGHTED == ["rms_norm", "add_rms_norm", "layer_norm", "add_layer_norm"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(5, 1000, 16), (6000, 3), (300, 512), (0, 8), (1, 8)], ids=str)
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_gradients_of_weights(name, shape, dtype, device):
+    """They are sums over rows, rounded once: of one row, of a number, of a row with other dimensions of 1."""
+    op = CALLS[f"{name}_backward"].op
+    args = backward_operands(name, shape, dtype, device)
+    f = getattr(pointwise, f"{name}_backward")
+    got = f(*args)
+    # Of weights of several rows each element has its own gradient.
+    wide = [x.float().expand(shape).contiguous() if k in op.weights else x.float() for k, x in enumerate(args)]
+    each = f(*wide)
+    for k, result in enumerate(op.results):
+        assert got[k].dtype == dtype
+        if result.weight is None:
+            assert got[k].shape == shape
+            continue
+        assert got[k].shape == shape[-1:]
+        rows = each[k].double().reshape(-1, shape[-1])
+        want, size = rows.sum(0), rows.abs().sum(0)
+        # Half a unit of the type for the sum, and some of f32 for each row.
+        unit = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}[dtype]
+        assert ((got[k].double() - want).abs() <= unit * want.abs() + 1e-5 * size + 1e-7).all()
+    if shape[0] > 1:
+        flat = f(*(x.reshape(1, *x.shape) if k in op.weights else x for k, x in enumerate(args)))
+        for one, two, result in zip(flat, got, op.results):
+            assert torch.equal(one.reshape(two.shape), two)
+            assert result.weight is None or one.shape == (1, shape[-1])
+        outs = tuple(torch.empty_like(y) for y in got)
+        f(*args, out=outs)
+        assert all(torch.equal(one, two) for one, two in zip(outs, got))
+        numbers = [tensor((), dtype, device) if k in op.weights else x for k, x in enumerate(args)]
+        assert all(y.shape == shape[-1:] for y, r in zip(f(*numbers), op.results) if r.weight is not None)
+    for where in ("meta", "fake"):
+        mode = FakeTensorMode() if where == "fake" else contextlib.nullcontext()
+        with mode:
+            fakes = [mode.from_tensor(x) if where == "fake" else x.to("meta") for x in args]
+            made = f(*fakes)
+        for one, two in zip(made, got):
+            assert (one.shape, one.stride(), one.dtype) == (two.shape, two.stride(), two.dtype)
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_vmap_of_gradients_of_weights(name, device):
+    """An entry's sum is over the rows of the entry."""
+    op = CALLS[name].op
+    args = operands(name, (5, 3, 4, 16), torch.float32, device)
+    weights = [k for k, operand in enumerate(op.operands) if operand.name in ("weight", "bias")]
+
+    def loss(*args):
+        return ours(name, args)[0].square().sum()
+
+    grad = torch.func.grad(loss, tuple(weights))
+    for size in (5, 1):
+        for is_own in (False, True):
+            of = [x[:size] if k not in weights else x.expand(size, 16) if is_own else x for k, x in enumerate(args)]
+            dims = tuple(0 if k not in weights or is_own else None for k in range(len(args)))
+            got = torch.vmap(grad, dims)(*of)
+            for k in range(size):
+                want = grad(*(x[k] if d == 0 else x for x, d in zip(of, dims)))
+                for one, two in zip(got, want):
+                    assert one[k].shape == two.shape == (16,)
+                    torch.testing.assert_close(one[k], two)
 
 
 def test_parameters(device):

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 12] = [
+    let edges: [(&str, Edge); 14] = [
         ("many_ways", many_ways),
         ("labels", labels),
         ("groups", groups),
@@ -44,6 +44,8 @@ fn main() -> ExitCode {
         ("rounding", rounding),
         ("numbers", numbers),
         ("many_rows", many_rows),
+        ("sums", sums),
+        ("workspace", workspace),
     ];
     for (name, edge) in edges {
         let each = move || devices.iter().try_for_each(edge);
@@ -369,6 +371,113 @@ fn many_rows(device: &Device) -> Outcome {
     let got = ops::sum(&f32s(device, &values, &[1003, 5])?)?.to_vec::<f32>()?;
     let expected: Vec<f64> = values.chunks(5).map(|row| row.iter().map(|&x| f64::from(x)).sum()).collect();
     close(&got, &expected, 0.0)
+}
+
+/// The operands of a gradient of weights, of moderate size; the weights are `weight_rows` rows.
+fn operands_of(
+    def: &OpDef,
+    dtype: DType,
+    device: &Device,
+    [rows, len]: [usize; 2],
+    weight_rows: usize,
+) -> pointwise::Result<Vec<Tensor>> {
+    let of = |k: usize| {
+        let rows = if def.info.is_weight(k) { weight_rows } else { rows };
+        let count = if def.info.is_weight(k) { len } else { rows * len };
+        let numbers = inputs::mixed(DType::F32, count, k as u64);
+        let bytes: Vec<u8> = numbers.chunks(4).flat_map(|x| element(dtype, x)).collect();
+        let bytes = if def.info.is_weight(k) { bytes.repeat(rows) } else { bytes };
+        Tensor::from_bytes(device, dtype, &bytes, [rows, len])
+    };
+    (0..def.info.operands.len()).map(of).collect()
+}
+
+/// Gradients of weights are summed over rows, where weights are one row: the same bits on all devices, in f32, of no rows, of few, and
+/// of more than there are chunks; of rows that are held, too long for it, and no aligned vectors.
+fn sums(device: &Device) -> Outcome {
+    let small = [[0, 8], [1, 8], [5000, 5], [300, 48], [3, 1000], [2, 17_000]];
+    let large = [[3000, 1024], [600, 4096], [2100, 257], [300, 17_000]];
+    // Elsewhere these take minutes.
+    let large = if device.is_cuda() && !device.is_emulated() { &large[..] } else { &large[..0] };
+    let cpu = Device::cpu();
+    for def in info::rows().filter(|def| def.info.weight_results != 0) {
+        for (shape, dtype) in
+            small.iter().chain(large).flat_map(|&shape| [DType::F32, DType::BF16].map(|dtype| (shape, dtype)))
+        {
+            let run = |device: &Device, weight_rows: usize| -> pointwise::Result<Vec<Tensor>> {
+                let tensors = operands_of(def, dtype, device, shape, weight_rows)?;
+                def.kernel(&[]).run(&tensors.iter().map(Operand::from).collect::<Vec<_>>())
+            };
+            let (expected, got) = (run(&cpu, 1)?, run(device, 1)?);
+            let what =
+                |k: usize| format!("{} of {} of {dtype}, {shape:?}, on {device}", def.info.results[k], def.info.name);
+            for (k, (got, expected)) in got.iter().zip(&expected).enumerate() {
+                let of_sum = [1, shape[1]];
+                let wanted = if def.info.is_weight_result(k) { &of_sum } else { &shape };
+                if got.shape().dims() != wanted {
+                    return Err(format!("{}: shape {}", what(k), got.shape()).into());
+                }
+                if let Some(at) = judge::same_bits(dtype, &got.to_bytes()?, &expected.to_bytes()?) {
+                    return Err(format!("{}: element {at} has other bits than the CPU's", what(k)).into());
+                }
+            }
+            if dtype != DType::F32 || shape[0] < 2 {
+                continue;
+            }
+            // Of weights of several rows each row has its own gradient.
+            let rows = run(&cpu, shape[0])?;
+            for k in (0..rows.len()).filter(|&k| def.info.is_weight_result(k)) {
+                let (mut sums, mut sizes) = (vec![0.0; shape[1]], vec![0.0; shape[1]]);
+                for (i, x) in rows[k].to_vec::<f32>()?.into_iter().enumerate() {
+                    sums[i % shape[1]] += f64::from(x);
+                    sizes[i % shape[1]] += f64::from(x.abs());
+                }
+                let got = got[k].to_vec::<f32>()?;
+                let wrong = |i: &usize| (f64::from(got[*i]) - sums[*i]).abs() > 1e-6 * sizes[*i];
+                if let Some(i) = (0..shape[1]).find(wrong) {
+                    return Err(format!("{}: {} at {i} instead of {}", what(k), got[i], sums[i]).into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A caller's memory for sums, and memory that does not do.
+fn workspace(device: &Device) -> Outcome {
+    let (def, shape) = (ops::LayerNormBackward::def(), [40, 24]);
+    let tensors = operands_of(def, DType::F32, device, shape, 1)?;
+    let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
+    let kernel = def.kernel(&[]);
+    let expected = kernel.run(&operands)?;
+    let Some(asked) = kernel.workspace(&operands)? else { return Err("no workspace is asked for".into()) };
+    let new = || -> pointwise::Result<Vec<Tensor>> {
+        kernel.results(&operands)?.iter().map(|(dtype, shape)| Tensor::empty(device, *dtype, *shape)).collect()
+    };
+    let mut results = new()?;
+    let mut memory = Tensor::full(device, f32::NAN, asked)?;
+    let into = |results: &mut [Tensor], memory: &mut Tensor| -> pointwise::Result<()> {
+        let mut targets = results.iter_mut().map(Tensor::view_mut).collect::<pointwise::Result<Vec<_>>>()?;
+        kernel.run_into_with(&operands, &mut targets, memory.view_mut()?)
+    };
+    into(&mut results, &mut memory)?;
+    for (got, expected) in results.iter().zip(&expected) {
+        if got.to_bytes()? != expected.to_bytes()? {
+            return Err(format!("on {device} a workspace changes results").into());
+        }
+    }
+    let small = Tensor::empty(device, DType::F32, [1, 24])?;
+    let narrow = Tensor::empty(device, DType::BF16, asked)?;
+    for (mut memory, words) in [(small, "shape"), (narrow, "f32")] {
+        match into(&mut new()?, &mut memory) {
+            Err(error) if error.to_string().contains(words) => {}
+            other => return Err(format!("{other:?} instead of {words:?}").into()),
+        }
+    }
+    // Of weights of several rows nothing is summed.
+    let tensors = operands_of(def, DType::F32, device, shape, 40)?;
+    let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
+    if kernel.workspace(&operands)?.is_some() { Err("a workspace for nothing".into()) } else { Ok(()) }
 }
 
 /// More elements than 31 bits can count: the last rows are those of a call of their own.

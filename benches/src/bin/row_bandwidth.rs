@@ -69,13 +69,11 @@ fn measure(
     flush: &mut Tensor,
 ) -> Outcome<serde_json::Value> {
     let info = &def.info;
-    // Models have these once for all rows.
-    let is_shared = |name: &str| matches!(name, "weight" | "bias");
     let mut tensors = Vec::new();
-    for (k, name) in info.operands.iter().enumerate() {
+    for k in 0..info.operands.len() {
         let shape = match () {
             () if info.is_row_operand(k) => vec![count],
-            () if is_shared(name) => vec![len],
+            () if info.is_weight(k) => vec![len],
             () => vec![count, len],
         };
         tensors.push(random(device, info.operand_type(k, dtype), shape.iter().product())?.reshape(&*shape)?);

@@ -200,7 +200,11 @@ pub(crate) fn summed_to(grad: Tensor, operand: &Tensor, channel: bool) -> Result
     if grad.dims() == operand.dims() {
         return Ok(grad);
     }
-    let (rank, own) = (grad.rank(), operand.dims());
+    let own = operand.dims();
+    // A sum over rows has no more dimensions than one.
+    let missing = own.len().saturating_sub(grad.rank());
+    let grad = grad.reshape([vec![1; missing], grad.dims().to_vec()].concat())?;
+    let rank = grad.rank();
     // An operand of channels lies along dimension 1, others along the last.
     let first = if channel && operand.rank() == 1 && rank > 1 { 1 } else { rank.saturating_sub(own.len()) };
     let is_summed = |dim: &usize| match dim.checked_sub(first).and_then(|at| own.get(at)) {

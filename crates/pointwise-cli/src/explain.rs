@@ -89,30 +89,29 @@ fn beside(name: &str) -> Option<String> {
 fn served(op: Op, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<Served> {
     // Plans are the same for tensors on every device, but for choices by the size of a device's cache.
     let info = op.info();
-    // What a row has once has no last dimension.
-    let zeros = |dtype: DType, of_row: bool| {
-        let shape = if of_row { &shape[..shape.len().saturating_sub(1)] } else { shape };
-        Tensor::empty(&Device::cpu(), dtype, shape).map_err(Error::from)
+    let (outer, row) = shape.split_at(shape.len().saturating_sub(1));
+    let operand = |k: usize| {
+        // What a row has once has no last dimension, and a weight has no other.
+        let shape = match () {
+            () if info.is_row_operand(k) => outer,
+            () if info.is_weight(k) => row,
+            () => shape,
+        };
+        Tensor::empty(&Device::cpu(), info.operand_type(k, dtype), shape).map_err(Error::from)
     };
-    let operand = |k: usize| zeros(info.operand_type(k, dtype), info.is_row_operand(k));
-    let result = |k: usize| zeros(info.result_type(k, dtype), info.is_row_result(k));
     let operands = (0..info.operands.len()).map(operand).collect::<Result<Vec<_>>>()?;
-    let results = (0..info.results.len()).map(result).collect::<Result<Vec<_>>>()?;
     let mut views: Vec<TensorView<'_>> = operands.iter().map(Tensor::view).collect();
-    let mut targets: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
     // A weight a channel needs two dimensions.
     if info.channel_operands != 0 && shape.len() < 2 {
-        let lifted = |views: &mut Vec<TensorView<'_>>| -> Result<()> {
-            for view in views {
-                *view = view.unsqueeze(0)?;
-            }
-            Ok(())
-        };
-        lifted(&mut views)?;
-        lifted(&mut targets)?;
+        for view in &mut views {
+            *view = view.unsqueeze(0)?;
+        }
     }
     let operands: Vec<Operand<'_>> = views.into_iter().map(Operand::View).collect();
-    let plan = op.0.kernel(&[]).strategy(strategy).plan(&operands, &targets)?;
+    let kernel = op.0.kernel(&[]).strategy(strategy);
+    let made = kernel.results(&operands)?.into_iter().map(|(dtype, shape)| Tensor::empty(&Device::cpu(), dtype, shape));
+    let results = made.collect::<pointwise::Result<Vec<_>>>()?;
+    let plan = kernel.plan(&operands, &results.iter().map(Tensor::view).collect::<Vec<_>>())?;
     Ok(Served {
         kernel: op.0.kernel_for(dtype, &plan)?.symbol().to_owned(),
         launch: match plan.lanes {

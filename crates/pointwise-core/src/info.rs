@@ -300,8 +300,13 @@ pub struct OpInfo {
     pub channel_operands: u16,
     /// Bit `k`: operand `k` has one element for each row: its shape has no last dimension.
     pub row_operands: u16,
+    /// Bit `k`: operand `k` is a weight: a row that serves all rows. A call may give it otherwise.
+    pub weight_operands: u16,
     /// Bit `k`: result `k` has one element for each row: its shape has no last dimension.
     pub row_results: u16,
+    /// Bit `k`: result `k` is the gradient of a weight, in the order of the weights among the operands. It is summed over the
+    /// rows if every weight of the call is one row or one element.
+    pub weight_results: u16,
     /// The element types of results that do not have the op's, bool among them; shorter than the results if the rest
     /// have it.
     pub result_types: &'static [Option<DType>],
@@ -338,7 +343,9 @@ impl OpInfo {
         operand_types: &[],
         channel_operands: 0,
         row_operands: 0,
+        weight_operands: 0,
         row_results: 0,
+        weight_results: 0,
         result_types: &[],
         kept_results: 0,
         is_random: false,
@@ -520,6 +527,37 @@ impl OpInfo {
     #[must_use]
     pub const fn is_row_result(&self, k: usize) -> bool {
         has(self.row_results, k)
+    }
+
+    /// True if operand `k` is a weight: see [`OpInfo::weight_operands`].
+    #[must_use]
+    pub const fn is_weight(&self, k: usize) -> bool {
+        has(self.weight_operands, k)
+    }
+
+    /// True if result `k` is the gradient of a weight: see [`OpInfo::weight_results`].
+    #[must_use]
+    pub const fn is_weight_result(&self, k: usize) -> bool {
+        has(self.weight_results, k)
+    }
+
+    /// Returns the operand whose gradient result `k` is, of the gradient of a weight.
+    #[must_use]
+    pub const fn weight_of(&self, k: usize) -> Option<usize> {
+        if !self.is_weight_result(k) {
+            return None;
+        }
+        let (mut left, mut operand) = ((self.weight_results & ((1 << k) - 1)).count_ones(), 0);
+        while operand < self.operands.len() {
+            if self.is_weight(operand) {
+                if left == 0 {
+                    return Some(operand);
+                }
+                left -= 1;
+            }
+            operand += 1;
+        }
+        None
     }
 
     /// Returns the names of the operand tensors, in call order, as files and the command use them.

@@ -250,19 +250,24 @@ const fn check_counts(info: &OpInfo, operands: usize, results: usize) {
     assert!(param_words(info) <= MAX_WORDS, "the parameters take more than eight words");
     assert!(info.operand_types.len() <= operands);
     assert!(info.row_operands >> operands == 0 && info.row_results >> results == 0);
+    assert!(info.weight_operands >> operands == 0 && info.weight_results >> results == 0);
+    let weights = info.weight_results.count_ones();
+    assert!(weights == 0 || weights == info.weight_operands.count_ones(), "each weight has a gradient, or none has");
+    assert!(info.weight_results & (info.row_results | info.bool_results()) == 0);
     assert!(info.result_types.len() <= results);
 }
 
 /// Bits of a tensor in [`slots`].
 const SLOT_BITS: u32 = 5;
 
-/// Returns the element types that are not the op's, and which tensors have an element for each row: what memory safety depends
-/// on, too, and does not fit into the word. An op and its kernels are compared by both.
+/// Returns the element types that are not the op's, which tensors have an element for each row, and which results are gradients of
+/// weights: what memory safety depends on, too, and does not fit into the word. An op and its kernels are compared by both.
 ///
-/// Five bits for each operand, then for each result: the lower four are 0 for the op's type and for a bool, which is in the word.
+/// A bit for each result that is the gradient of a weight; then five bits for each operand, and for each result: the lower four are
+/// 0 for the op's type and for a bool, which is in the word.
 #[must_use]
 pub const fn slots(info: &OpInfo) -> u128 {
-    let (mut slots, mut i) = (0, 0);
+    let (mut slots, mut i) = (info.weight_results as u128, 0);
     while i < MAX_INPUTS + MAX_OUTPUTS {
         let (stored, is_row) = if i < MAX_INPUTS {
             (info.stored_operand(i), info.row_operands as u64 >> i & 1)
@@ -430,6 +435,8 @@ mod tests {
         const MANY: OpInfo = OpInfo { operand_types: &[Some(DType::I64); MAX_INPUTS], row_operands: 0xfff, ..RELU };
         const ALL: OpInfo = OpInfo { result_types: &[Some(DType::I64); MAX_OUTPUTS], row_results: 0xff, ..MANY };
         assert_eq!(slots(&ALL).count_ones(), (MAX_INPUTS + MAX_OUTPUTS) as u32 * slots(&LABELS).count_ones());
+        const SUMS: OpInfo = OpInfo { weight_results: 0xff, ..ALL };
+        assert_eq!(slots(&SUMS).count_ones(), slots(&ALL).count_ones() + 8);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! **The tree of a reduction is fixed by the op, the row's length and the element type.** A row has `threads * lanes`
 //! virtual lanes ([`threads`]); element `i` belongs to lane `i % (threads * lanes)`, which takes its elements in order.
 //! Lanes are folded in halves: those of a vector, of a warp, of 16 warps. So a row has the same bits in every batch, on every
-//! GPU and on the CPU.
+//! GPU and on the CPU. Sums over rows, the gradients of weights, are of fixed [`chunks`] of rows.
 
 use core::cell::Cell;
 
@@ -34,6 +34,16 @@ pub const WARP: u32 = 32;
 pub const BLOCK: u32 = 128;
 /// The bit of a row kernel's `mode`: every access is to one element.
 pub const SINGLES: u32 = 1 << 31;
+/// The threads of a launch that sums over rows, if there are so many rows: [`chunks`].
+const SUMMING: u32 = 1 << 17;
+/// The most chunks of rows.
+const MAX_CHUNKS: u32 = 4096;
+/// The columns that a block takes the chunks' sums of.
+pub const FOLD_COLUMNS: u32 = 8;
+/// The groups that a block puts the chunks of a column into: group `g` has chunks `g`, `g + FOLD_GROUPS`, ...
+pub const FOLD_GROUPS: u32 = 64;
+/// The groups of a column in a warp.
+pub const FOLD_IN_WARP: u32 = WARP / FOLD_COLUMNS;
 
 /// A reduction of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,6 +339,19 @@ pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
     [info.bool_operands() == 0, stores]
 }
 
+/// Returns the barriers of a kernel of an op: one a round. A kernel that takes several rows in turn has one more where one round's
+/// shared memory would be written again before all have read it.
+#[must_use]
+pub const fn barriers(rounds: usize, sums: bool) -> usize {
+    if sums && rounds == 1 { 2 } else { rounds }
+}
+
+/// Returns the barriers of the kernel that adds the chunks of `weights` results: each is written to shared memory and read.
+#[must_use]
+pub const fn fold_barriers(weights: u32) -> usize {
+    (2 * weights - 1) as usize
+}
+
 /// True if the row has each result once.
 #[must_use]
 pub const fn all_of_row(info: &OpInfo) -> bool {
@@ -372,7 +395,7 @@ pub const fn lanes(element: usize) -> usize {
 #[inline(always)]
 #[must_use]
 pub const fn most_threads(tensors: usize) -> u32 {
-    if tensors <= 7 { MAX_THREADS } else { MAX_THREADS / 2 }
+    if tensors <= 6 { MAX_THREADS } else { MAX_THREADS / 2 }
 }
 
 /// Returns the vectors of a row that a thread has in registers at most, in kernels of so many tensors.
@@ -408,6 +431,17 @@ pub const fn threads(len: usize, element: usize, tensors: usize) -> u32 {
     if warps >= (most / WARP) as usize { most } else { warps as u32 * WARP }
 }
 
+/// Returns the chunks that sums over rows are made of, for `rows` rows of `threads` threads each: chunk `c` has rows `c`,
+/// `c + chunks`, ..., added in this order. The sum of the chunks has a tree of its own, by [`FOLD_GROUPS`]: groups of chunks in
+/// order, then the groups of each warp in halves, then the warps in halves.
+#[inline(always)]
+#[must_use]
+pub const fn chunks(rows: u64, threads: u32) -> u32 {
+    let most = SUMMING / threads;
+    let most = if most < MAX_CHUNKS { most } else { MAX_CHUNKS };
+    if rows < most as u64 { rows as u32 } else { most }
+}
+
 /// True if the threads of a row hold all of its vectors in registers.
 #[inline(always)]
 #[must_use]
@@ -430,6 +464,15 @@ mod tests {
         assert_eq!([4096, 4097, 8192].map(|len| threads(len, 4, 2)), [256, 288, 512]);
         assert!(is_held(16_384, 2, 2) && !is_held(16_385, 2, 2));
         assert_eq!([(2, 2), (2, 5), (2, 9), (4, 9), (1, 9)].map(|(size, n)| vectors(size, n)), [4, 2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn chunks_are_by_rows_and_threads() {
+        assert_eq!(
+            [(0, 1), (5, 512), (1000, 512), (1 << 40, 256), (1 << 40, 1)].map(|(m, t)| chunks(m, t)),
+            [0, 5, 256, 512, 4096]
+        );
+        assert_eq!((barriers(0, true), barriers(1, true), barriers(2, true), barriers(1, false)), (0, 2, 2, 1));
     }
 
     #[test]

@@ -172,11 +172,16 @@ fn property(word: &Ident) -> TokenStream {
 
 /// The gradient of a tensor.
 fn gradient(value: &Value) -> Value {
-    Value { is_row: value.is_row, fixed: value.fixed, ..of_type_named(&format!("grad_{}", value.name)) }
+    Value {
+        is_row: value.is_row,
+        is_weight: value.is_weight,
+        fixed: value.fixed,
+        ..of_type_named(&format!("grad_{}", value.name))
+    }
 }
 
 fn of_type_named(name: &str) -> Value {
-    Value { name: hidden(name), is_channel: false, is_row: false, fixed: None, is_kept: false }
+    Value { name: hidden(name), is_channel: false, is_row: false, is_weight: false, fixed: None, is_kept: false }
 }
 
 /// A name that no name of the user's is taken for.
@@ -302,6 +307,10 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_row));
         quote!(row_operands: #operands, row_results: #results,)
     });
+    let of_weights = operands.iter().any(|operand| operand.is_weight).then(|| {
+        let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_weight));
+        quote!(weight_operands: #operands, weight_results: #results,)
+    });
     let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
@@ -383,6 +392,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 result_types: &[#(#result_types),*],
                 channel_operands: #channel_operands,
                 #of_rows
+                #of_weights
                 #kept
                 is_random: #is_random,
                 results: &[#(#result_names),*],

@@ -54,6 +54,7 @@ pub(crate) fn made(op: &Op, form: &Form) -> Entries {
         words: form.words(),
         is_random: op.is_random(),
         is_of_rows: op.kind == OpKind::Rows,
+        weights: form.results.iter().map(|result| result.is_weight).collect(),
         bodies: bodies(op, form),
         source: source(),
     }

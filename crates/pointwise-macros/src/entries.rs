@@ -11,6 +11,8 @@ use crate::words::Type;
 const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
 /// The classes of ops on rows, in the order of `RowClass::ALL`.
 const ROW_CLASSES: [&str; 2] = ["held", "streamed"];
+/// The classes beside them, of gradients of weights: sums over rows, and the sum of these.
+const SUM_CLASSES: [&str; 3] = ["held_sum", "streamed_sum", "fold"];
 /// The kernel beside them, of ops that have it.
 const TABLE: &str = "table";
 /// The formula of one element over registers, which fusion at run time puts into its kernels.
@@ -40,6 +42,8 @@ pub(crate) struct Entries {
     pub(crate) is_random: bool,
     /// True if the formula reduces over rows.
     pub(crate) is_of_rows: bool,
+    /// The results that are gradients of weights: none, or one entry for each.
+    pub(crate) weights: Vec<bool>,
     /// The element types with bodies: one for each compute type.
     pub(crate) bodies: Vec<Type>,
     /// The hash of the sources.
@@ -88,7 +92,9 @@ impl Entries {
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
         if self.is_of_rows {
-            return ROW_CLASSES.iter().map(|class| self.entry(each, class, abi)).collect();
+            let sums = self.has_weights().then_some(SUM_CLASSES[..2].iter()).into_iter().flatten();
+            let fold = self.has_weights().then(|| self.fold(each, abi));
+            return ROW_CLASSES.iter().chain(sums).map(|class| self.entry(each, class, abi)).chain(fold).collect();
         }
         let table = self.has_codes(each).then_some(&TABLE);
         let body = self.has_body(each).then(|| self.body(each, abi));
@@ -129,6 +135,39 @@ impl Entries {
         .into_token_stream()
     }
 
+    /// True if results are gradients of weights.
+    fn has_weights(&self) -> bool {
+        self.weights.contains(&true)
+    }
+
+    /// The entry that adds the chunks of gradients of weights.
+    fn fold(&self, each: Type, abi: &TokenStream) -> TokenStream {
+        let (core, root, source) = (self.core(), &self.root, &self.source);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let (element, this) = self.typed(each);
+        let y: Vec<Ident> = (0..results).map(|k| hidden(&format!("y{k}"))).collect();
+        let weights = self.weights.iter().filter(|&&is_weight| is_weight).count() as u32;
+        Entry {
+            root,
+            abi,
+            symbol: &self.symbol(each, SUM_CLASSES[2]),
+            op: &self.op,
+            vectors: quote!([false; 2]),
+            barriers: Some(quote!(#core::rows::fold_barriers(#weights))),
+            is_fp8: each.is_fp8(),
+            word: quote!(#core::row::of_rows::<#element, #this, #operands, #results>(#source)),
+            slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
+            parameters: quote!(#(#y: *mut #element,)* sums: *const f32, chunks: u32, len: u32,),
+            prepare: quote!(),
+            call: quote! {
+                #root::__private::rows::fold::<#element, #this, #results>(
+                    [#(#y.cast()),*], sums.cast(), chunks, len,
+                )
+            },
+        }
+        .into_token_stream()
+    }
+
     fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
         let (core, root, source) = (self.core(), &self.root, &self.source);
         let (operands, results) = (self.operands.len(), self.results.len());
@@ -137,7 +176,12 @@ impl Entries {
         let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
         let element_of = |fixed: &Option<Type>| fixed.map_or_else(|| element.clone(), |each| self.typed(each).0);
         let (x, y) = (numbered("x", operands), numbered("y", results));
-        let (x_types, y_types) = (self.operands.iter().map(element_of), self.results.iter().map(element_of));
+        let sums = class.ends_with("_sum");
+        let x_types = self.operands.iter().map(element_of);
+        let y_types = self.results.iter().enumerate().map(|(k, fixed)| match sums && self.weights[k] {
+            true => quote!(f32),
+            false => element_of(fixed),
+        });
         let (given, params) = (numbered("w", operands), numbered("p", self.words));
         let zeros = (params.len()..8).map(|_| quote!(0));
         let draw = if self.is_random { quote!(draw) } else { quote!(#core::Draw::NONE) };
@@ -153,19 +197,24 @@ impl Entries {
                     flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
                 },
             ),
-            "held" | "streamed" => {
+            "held" | "streamed" | "held_sum" | "streamed_sum" => {
                 let lanes = quote!({ #core::rows::lanes(#size) });
                 let vectors = match class {
-                    "held" => quote!({ #core::rows::vectors(#size, #tensors) }),
+                    "held" | "held_sum" => quote!({ #core::rows::vectors(#size, #tensors) }),
                     _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
                 };
                 let template = Ident::new(class, Span::call_site());
+                let chunks = sums.then(|| quote!(#root::__private::rows::Chunks { count: chunks, first, done },));
                 (
-                    quote!(rows: u32, len: u32, threads: u32,),
+                    if sums {
+                        quote!(rows: u32, len: u32, threads: u32, chunks: u32, first: u32, done: u32,)
+                    } else {
+                        quote!(rows: u32, len: u32, threads: u32,)
+                    },
                     quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
                     quote! {
                         #template::<#element, #this, #operands, #results, #tensors, #lanes, #vectors>(
-                            &tensors, &steps, #root::__private::rows::Shape { rows, len, threads }, op,
+                            &tensors, &steps, #root::__private::rows::Shape { rows, len, threads }, #chunks op,
                         )
                     },
                 )
@@ -210,7 +259,9 @@ impl Entries {
                     #core::formula::vectors(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
                 },
             },
-            barriers: self.is_of_rows.then(|| quote!(<#this as #core::rows::RowData>::ROUNDS.len())),
+            barriers: self
+                .is_of_rows
+                .then(|| quote!(#core::rows::barriers(<#this as #core::rows::RowData>::ROUNDS.len(), #sums))),
             is_fp8: each.is_fp8(),
             word: if self.is_of_rows {
                 quote!(#core::row::of_rows::<#element, #this, #operands, #results>(#source))
@@ -249,10 +300,14 @@ impl Entries {
             let (element, this) = self.typed(each);
             if self.is_of_rows {
                 let symbols = ROW_CLASSES.map(|class| self.symbol(each, class));
+                let sums = self.has_weights().then(|| {
+                    let symbols = SUM_CLASSES.map(|class| self.symbol(each, class));
+                    quote!(.with_sums::<#element, #this, #operands, #results>([#(#symbols),*], &#kernels))
+                });
                 return quote! {
                     #root::__private::TypedRows::new::<#element, #this, #operands, #results>(
                         [#(#symbols),*], #source, &#kernels,
-                    )
+                    ) #sums
                 };
             }
             let symbols = CLASSES.map(|class| self.symbol(each, class));

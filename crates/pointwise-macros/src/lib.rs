@@ -44,6 +44,8 @@ use words::Words;
 ///   entry of dimension 1 of the others, or one for all.
 /// * An operand with `#[stored(TYPE)]` has this element type, whatever the op's is: f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32,
 ///   i64 or u8. It is a `T` of the formula, converted; the op is of floats.
+/// * An operand of an op on rows with `#[weight]` is a row that serves all rows. Its gradient is summed over the rows, in f32, if a
+///   call gives it so.
 /// * One argument may be `RandomWord`: a random word for each element.
 /// * One argument may be `Row<T>`: the formula then reduces over the last dimension of its operands, by `row.sum(v)`,
 ///   `row.mean(v)`, `row.max(v)` and `row.min(v)`, at most three together, none of them under a branch. `row.len()` is the

@@ -84,6 +84,8 @@ pub(crate) struct Value {
     pub(crate) is_channel: bool,
     /// True if it has one element for each row.
     pub(crate) is_row: bool,
+    /// True if it is a row that serves all rows.
+    pub(crate) is_weight: bool,
     /// Its element type, if that is not the op's.
     pub(crate) fixed: Option<words::Type>,
     /// True for a result of a fixed type that the gradient reads: it is for that alone, and has no gradient of its own.
@@ -244,6 +246,16 @@ impl Op {
                 let why = "a gradient by an operand of each row is a sum over the row, which is not derived: write `grad = \
                            none`, or make it an operand of each element, which may have a last dimension of 1";
                 return Err(Error::new(operand.name.span(), why));
+            }
+            let weights = || operands(&arguments).filter(|operand| operand.is_weight);
+            if let Some(weight) = weights().find(|weight| !weight.has_gradient()) {
+                let why = "a weight has a gradient, which elements of this type have not: remove `#[weight]`";
+                return Err(Error::new(weight.name.span(), why));
+            }
+            let is_saved = |weight: &Value| words.saves.as_ref().is_none_or(|saved| saved.contains(&weight.name));
+            if let Some(weight) = weights().find(|weight| !is_saved(weight)) {
+                let why = "the gradient of a weight has the weight's shape: name it in `saves(..)`, too";
+                return Err(Error::new(weight.name.span(), why));
             }
         }
         for saved in words.saves.iter().flatten() {
@@ -631,7 +643,8 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             }
             FnArg::Typed(argument) => argument,
         };
-        let is_channel = take_channel(argument)?;
+        let is_channel = take_word(argument, "channel")?;
+        let is_weight = take_word(argument, "weight")?;
         let stored = take_stored(argument)?;
         let name = match &*argument.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
@@ -648,6 +661,9 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             return Err(Error::new(span, "`#[channel]` is for operands of elements: remove it here"));
         }
         let is_bool = value(ty, generic) == Some(true);
+        if let (Some(span), false) = (is_weight, is_operand && !is_bool && of_row.is_none()) {
+            return Err(Error::new(span, format!("`#[weight]` is for operands of type {generic}: remove it here")));
+        }
         if let (Some((_, span)), true) = (stored, !is_operand || is_bool) {
             let why = format!("`#[stored(..)]` is for operands of type {generic}: remove it here");
             return Err(Error::new(span, why));
@@ -692,6 +708,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
                 name,
                 is_channel: is_channel.is_some(),
                 is_row: of_row.is_some(),
+                is_weight: is_weight.is_some(),
                 fixed: if is_bool { Some(words::Type::Bool) } else { stored.map(|(each, _)| each) },
                 is_kept: false,
             }));
@@ -699,6 +716,10 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     }
     if let (Some(operand), None) = (self::operands(&arguments).find(|operand| operand.is_row), &row) {
         let why = format!("an operand of each row is of an op that has a row: add `row: Row<{generic}>`");
+        return Err(Error::new(operand.name.span(), why));
+    }
+    if let (Some(operand), None) = (self::operands(&arguments).find(|operand| operand.is_weight), &row) {
+        let why = format!("`#[weight]` is for an op that has a row: add `row: Row<{generic}>`, or remove it");
         return Err(Error::new(operand.name.span(), why));
     }
     if !has_value && (operands > 0 || indices == 0) {
@@ -736,15 +757,15 @@ struct Settings {
     is_probability: Option<Span>,
 }
 
-/// Takes the attribute `#[channel]` from an argument.
-fn take_channel(argument: &mut PatType) -> Result<Option<Span>> {
+/// Takes an attribute of one word, such as `#[channel]`, from an argument.
+fn take_word(argument: &mut PatType, word: &str) -> Result<Option<Span>> {
     let mut found = None;
-    for attribute in argument.attrs.extract_if(.., |attribute| attribute.path().is_ident("channel")) {
+    for attribute in argument.attrs.extract_if(.., |attribute| attribute.path().is_ident(word)) {
         if found.is_some() {
-            return Err(Error::new(attribute.span(), "`#[channel]` stands here twice: remove one"));
+            return Err(Error::new(attribute.span(), format!("`#[{word}]` stands here twice: remove one")));
         }
         if attribute.meta.require_path_only().is_err() {
-            return Err(Error::new(attribute.span(), "`#[channel]` stands alone: remove what is in it"));
+            return Err(Error::new(attribute.span(), format!("`#[{word}]` stands alone: remove what is in it")));
         }
         found = Some(attribute.span());
     }
@@ -781,8 +802,8 @@ fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
     let mut found = None;
     for attribute in std::mem::take(&mut argument.attrs) {
         if !attribute.path().is_ident("param") {
-            let why =
-                "of attributes, an argument of an op has `#[param(default = ..)]`, `#[stored(..)]` or `#[channel]`";
+            let why = "of attributes, an argument of an op has `#[param(default = ..)]`, `#[stored(..)]`, `#[channel]` or \
+                 `#[weight]`";
             return Err(Error::new(attribute.span(), why));
         }
         if found.is_some() {
@@ -960,7 +981,7 @@ fn results(
             return Err(Error::new(name.span(), format!("another result is called `{name}`, too")));
         }
         let fixed = if is_bool { Some(words::Type::Bool) } else { fixed.map(|(each, _)| each) };
-        results.push(Value { name, is_channel: false, is_row, fixed, is_kept: false });
+        results.push(Value { name, is_channel: false, is_row, is_weight: false, fixed, is_kept: false });
     }
     Ok(results)
 }

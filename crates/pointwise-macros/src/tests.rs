@@ -517,3 +517,25 @@ fn a_result_that_the_gradient_reads_is_kept() {
     assert_has(&text, quote!(= &[];));
     assert_has(&text, quote!(asked.place(), ::pointwise::__private::core::rows::PerRow(values[2usize])));
 }
+
+#[test]
+fn gradients_of_weights_are_summed() {
+    let text = expansion(
+        quote!(f32, ulp = 4),
+        quote! {
+            fn scaled<T: Real>(x: T, #[weight] weight: T, row: Row<T>) -> T {
+                x / row.sum(x) * weight
+            }
+        },
+    );
+    assert_has(&text, quote!(weight_operands: 2u16, weight_results: 0u16,));
+    // The gradients: of grad, x and weight.
+    assert_has(&text, quote!(weight_operands: 4u16, weight_results: 2u16,));
+    assert_has(&text, quote!(.with_sums::<));
+    for class in ["held_sum", "streamed_sum", "fold"] {
+        let symbol = format!("formula_scaled_backward_f32_{class}");
+        assert_has(&text, quote!(#[unsafe(export_name = #symbol)]));
+        let of_the_op = format!("formula_scaled_f32_{class}");
+        assert!(!text.contains(&of_the_op));
+    }
+}

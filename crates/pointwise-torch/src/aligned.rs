@@ -52,6 +52,12 @@ impl Aligned {
             (Form::Rows, ..) => shape_of_rows(op, known)?,
             _ => return Err(format!("{}: the first operand is a tensor", op.name)),
         };
+        if op.results.iter().zip(results).any(|(spec, raw)| spec.weight.is_some() && raw.sizes != sizes) {
+            return Err(format!(
+                "{}: sums over rows of more than {RANK} dimensions: flatten all but the last, such as x.flatten(0, -2)",
+                op.name
+            ));
+        }
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
         let item = |raw: &Raw<'_>, strides: Vec<i64>| Item { data: raw.data, element: raw.element, strides };
         let halved = matches!(op.form, Form::Halves | Form::HalvesGradient);
@@ -155,7 +161,7 @@ impl Aligned {
                 targets.push(unsafe { view_mut(device, item.data, element, &sizes[..rank], &item.strides[..rank]) }?);
             }
             let call = Call { operands: &given, params, rng, stream };
-            op.call(&call, &mut targets).map_err(say)
+            op.call(&call, &mut targets, None).map_err(say)
         })
     }
 }

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 
 use crate::abi::Element;
-use crate::call::{Known, launch_on, layout_of_results};
+use crate::call::{Known, launch_on, layout_of_results, own_layouts};
 use crate::kernel::Library;
 use crate::layout;
 use crate::registry::{Form, OpSpec};
@@ -467,8 +467,11 @@ fn run(
         return Err(PyValueError::new_err(format!("sizes {sizes:?} must not be negative")));
     }
     let strides = layout::contiguous(&sizes);
-    let layouts = [(sizes.clone(), strides), layout::once_a_row(&sizes)];
-    let layout_of = |is_row: bool| (&layouts[usize::from(is_row)].0[..], &layouts[usize::from(is_row)].1[..]);
+    let own = own_layouts(op, &known, &sizes);
+    let layout_of = |k: usize| match own.get(k) {
+        Some(Some((sizes, strides))) => (&sizes[..], &strides[..]),
+        _ => (&sizes[..], &strides[..]),
+    };
     let mut results = Vec::new();
     let mut raws = Vec::with_capacity(op.results.len());
     if let Some(outs) = outs {
@@ -476,8 +479,8 @@ fn run(
             let (results, got) = (op.results.len(), outs.len());
             return Err(PyTypeError::new_err(format!("{} has {results} results, and `out` {got}", op.name)));
         }
-        for (out, result) in outs.iter().zip(&op.results) {
-            let (data, (sizes, strides)) = (std::ptr::null_mut(), layout_of(result.is_row));
+        for (k, (out, result)) in outs.iter().zip(&op.results).enumerate() {
+            let (data, (sizes, strides)) = (std::ptr::null_mut(), layout_of(k));
             let expected = Raw { data, element: result.element(element), sizes, strides, place };
             check_out(op, &known, &out.raw(), &expected)?;
             let (first, behind) = extent(&out.raw());
@@ -487,20 +490,20 @@ fn run(
             raws.push(out.raw());
         }
     } else {
-        for result in &op.results {
+        for (k, result) in op.results.iter().enumerate() {
             let element = result.element(element);
             let dtype = if let Element::Of(dtype) = element { dtype } else { DType::I64 };
-            let dims: Vec<usize> = layout_of(result.is_row).0.iter().map(|size| *size as usize).collect();
+            let dims: Vec<usize> = layout_of(k).0.iter().map(|size| *size as usize).collect();
             results.push((Tensor::empty(&device, dtype, &dims).map_err(runtime)?, element));
         }
-        raws.extend(results.iter().zip(&op.results).map(|((tensor, element), result)| {
-            let (sizes, strides) = layout_of(result.is_row);
+        raws.extend(results.iter().enumerate().map(|(k, (tensor, element))| {
+            let (sizes, strides) = layout_of(k);
             Raw { data: pointer(tensor), element: *element, sizes, strides, place }
         }));
     }
     // SAFETY: producers vouch for their memory until it is given back, below, and that of `outs` is to be written; other
     // results are new.
-    unsafe { launch_on(op, &known, &raws, element, &device, None, params, rng) }.map_err(runtime)?;
+    unsafe { launch_on(None, op, &known, &raws, element, &device, None, params, rng) }.map_err(runtime)?;
     if place != Place::Cpu {
         // The producers may use their memory again at once.
         device.stream().synchronize().map_err(runtime)?;

@@ -8,7 +8,7 @@ use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, Tens
 use crate::abi::{Api, Element, Handle};
 use crate::aligned::{Aligned, With};
 use crate::layout;
-use crate::registry::{Call, Form, OpSpec};
+use crate::registry::{Call, Form, OpSpec, ResultSpec};
 use crate::tensor::{Place, Raw, Tensor};
 
 /// An operand.
@@ -186,7 +186,7 @@ pub(crate) fn run_known(
     }
     let params: Vec<Number> =
         params.iter().zip(&op.params).map(|(param, spec)| of_type(*param, spec.name, element)).collect();
-    let (made, of_rows, mut results, mut raws);
+    let (made, own, mut results, mut raws);
     if outs.is_empty() {
         let (sizes, strides) = match like_operands(op, &known) {
             Some(like) => like,
@@ -195,12 +195,12 @@ pub(crate) fn run_known(
                 (&made.0[..], &made.1[..])
             }
         };
-        of_rows = op.results.iter().any(|spec| spec.is_row).then(|| layout::once_a_row(sizes));
+        own = own_layouts(op, &known, sizes);
         (results, raws) = (Vec::with_capacity(op.results.len()), Vec::with_capacity(op.results.len()));
-        for spec in &op.results {
+        for (k, spec) in op.results.iter().enumerate() {
             let element = spec.element(element);
-            let (sizes, strides) = match &of_rows {
-                Some((sizes, strides)) if spec.is_row => (&sizes[..], &strides[..]),
+            let (sizes, strides) = match own.get(k) {
+                Some(Some((sizes, strides))) => (&sizes[..], &strides[..]),
                 _ => (sizes, strides),
             };
             let result = Tensor::empty(api, sizes, strides, element, place)?;
@@ -321,6 +321,34 @@ pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec
     })
 }
 
+/// Returns sizes and strides of each result that does not have `sizes`, of an op on rows: those that each row has once, and gradients
+/// of weights that are summed over rows. None for other ops.
+pub(crate) fn own_layouts(op: &OpSpec, known: &[Known<'_>], sizes: &[i64]) -> Vec<Option<(Vec<i64>, Vec<i64>)>> {
+    if op.form != Form::Rows {
+        return Vec::new();
+    }
+    let len = &sizes[sizes.len().saturating_sub(1)..];
+    let is_row = |own: &[i64]| {
+        own.last().is_none_or(|last| len == [*last]) && own.iter().product::<i64>() == len.iter().product::<i64>()
+    };
+    let mut weights = op.results.iter().filter_map(|spec| spec.weight);
+    let is_summed = weights.all(|weight| match &known[weight] {
+        Known::Tensor(raw) => raw.sizes.iter().product::<i64>() == 1 || is_row(raw.sizes),
+        Known::Number(_) => true,
+    });
+    let of = |spec: &ResultSpec| {
+        if spec.is_row {
+            return Some(layout::once_a_row(sizes));
+        }
+        let own = match &known[spec.weight.filter(|_| is_summed)?] {
+            Known::Tensor(raw) if is_row(raw.sizes) => raw.sizes,
+            _ => len,
+        };
+        Some((own.to_vec(), layout::contiguous(own)))
+    };
+    op.results.iter().map(of).collect()
+}
+
 /// Runs an op whose tensors are known.
 ///
 /// # Safety
@@ -336,15 +364,17 @@ unsafe fn launch(
 ) -> Result<(), String> {
     let Stage { device, stream, .. } = &Stage::new(api, place)?;
     // SAFETY: the caller's promise.
-    unsafe { launch_on(op, known, results, element, device, stream.as_ref(), params, rng) }
+    unsafe { launch_on(Some(api), op, known, results, element, device, stream.as_ref(), params, rng) }
 }
 
-/// [`launch`] on a device and a stream of it; without one on the device's own.
+/// [`launch`] on a device and a stream of it; without one on the device's own. With `api` torch allocates what the call needs
+/// meanwhile, so that torch can capture it.
 ///
 /// # Safety
 /// All tensors are alive, and nobody writes to them meanwhile but in the order of `stream`.
 #[expect(clippy::too_many_arguments, reason = "a call in all its parts")]
 pub(crate) unsafe fn launch_on(
+    api: Option<&Api>,
     op: &OpSpec,
     known: &[Known<'_>],
     results: &[Raw<'_>],
@@ -379,7 +409,14 @@ pub(crate) unsafe fn launch_on(
         targets.push(unsafe { view_mut(device, raw.data, spec.element(element), raw.sizes, raw.strides) }?);
     }
     let call = Call { operands: &operands, params, rng, stream };
-    op.call(&call, &mut targets).map_err(say)
+    let (Some(api), Some(sizes), Some(first)) = (api, op.workspace(&call).map_err(say)?, results.first()) else {
+        return op.call(&call, &mut targets, None).map_err(say);
+    };
+    let (element, strides) = (Element::Of(DType::F32), layout::contiguous(&sizes));
+    let memory = Tensor::empty(api, &sizes, &strides, element, first.place)?;
+    // SAFETY: a new tensor, which torch's allocator gives to later work of this stream alone once it is dropped.
+    let workspace = unsafe { view_mut(device, memory.data(api)?, element, &sizes, &strides) }?;
+    op.call(&call, &mut targets, Some(workspace)).map_err(say)
 }
 
 /// A view of torch's memory. (f64 has none.)

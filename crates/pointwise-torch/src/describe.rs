@@ -43,7 +43,7 @@ fn op(op: &OpSpec) -> Value {
         })).collect::<Vec<_>>(),
         "results": op.results.iter().map(|result| json!({
             "name": result.name, "row": result.is_row, "dtype": result.dtype.map(torch_name),
-            "kept": result.is_kept,
+            "kept": result.is_kept, "weight": result.weight,
         })).collect::<Vec<_>>(),
         "dtypes": op.dtypes.iter().map(|dtype| torch_name(*dtype)).collect::<Vec<_>>(),
         "int_to_float": op.int_to_float,

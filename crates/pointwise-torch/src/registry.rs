@@ -109,6 +109,8 @@ pub(crate) struct ResultSpec {
     pub(crate) dtype: Option<DType>,
     /// True if it is for the gradient alone.
     pub(crate) is_kept: bool,
+    /// The operand that is the weight whose gradient it is.
+    pub(crate) weight: Option<usize>,
 }
 
 impl OperandSpec {
@@ -256,6 +258,7 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         is_row: info.is_row_result(k),
         dtype: info.fixed_result(k),
         is_kept: info.is_kept_result(k),
+        weight: info.weight_of(k),
     });
     OpSpec {
         name: info.name.to_owned(),
@@ -314,7 +317,8 @@ fn pair(def: &'static OpDef) -> OpSpec {
     };
     let operand = |name| OperandSpec { name, dtype: None, is_channel: false, is_row: false, takes_number: false };
     let operands = info.operands.iter().map(|&name| operand(name));
-    let results = info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false });
+    let results =
+        info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false, weight: None });
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 
@@ -361,16 +365,38 @@ impl OpSpec {
         vec![Number::Default; self.params.len()]
     }
 
+    /// Returns the sizes of the f32 tensor that a call needs meanwhile, if it needs one.
+    ///
+    /// # Errors
+    /// Fails as the op does.
+    pub(crate) fn workspace(&self, call: &Call<'_, '_>) -> Result<Option<Vec<i64>>> {
+        let Body::Op(def) = &self.body else { return Ok(None) };
+        if self.results.iter().all(|result| result.weight.is_none()) {
+            return Ok(None);
+        }
+        let shape = def.kernel(call.params).workspace(call.operands)?;
+        Ok(shape.map(|shape| shape.iter().map(|size| *size as i64).collect()))
+    }
+
     /// Runs the op.
     ///
     /// # Errors
     /// Those of the op.
-    pub(crate) fn call(&self, call: &Call<'_, '_>, results: &mut [TensorViewMut<'_>]) -> Result<()> {
+    pub(crate) fn call(
+        &self,
+        call: &Call<'_, '_>,
+        results: &mut [TensorViewMut<'_>],
+        workspace: Option<TensorViewMut<'_>>,
+    ) -> Result<()> {
         let Call { operands, params, rng, .. } = call;
         let generate = |kernel, y: &mut TensorViewMut<'_>| call.on(kernel, GeneratorKernel::on).run_into(y.reborrow());
         match (&self.body, *operands, results) {
             (Body::Op(def), operands, results) => {
-                call.on(def.kernel(params).rng(*rng), Kernel::on).run_into(operands, results)
+                let kernel = call.on(def.kernel(params).rng(*rng), Kernel::on);
+                match workspace {
+                    Some(workspace) => kernel.run_into_with(operands, results, workspace),
+                    None => kernel.run_into(operands, results),
+                }
             }
             (Body::Dropout, [x], [y]) => {
                 let p = params.first().and_then(|p| real(*p, None)).unwrap_or(0.5);

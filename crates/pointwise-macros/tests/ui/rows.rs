@@ -43,4 +43,16 @@ pub fn keeps_a_result_without_a_function<T: Real>(x: T, row: Row<T>) -> (T, PerR
     (x / total, PerRow(total))
 }
 
+#[op(f32, ulp = 4)]
+pub fn has_a_weight_and_no_row<T: Real>(x: T, #[weight] scale: T) -> T { x * scale }
+
+#[op(f32, ulp = 4)]
+pub fn has_a_weight_of_bools<T: Real>(x: T, #[weight] keep: bool, row: Row<T>) -> T { if keep { row.sum(x) } else { x } }
+
+#[op(f32, ulp = 4)]
+pub fn has_a_weight_without_a_gradient<T: Real>(x: T, #[weight] #[stored(i8)] scale: T, row: Row<T>) -> T { row.sum(x) * scale }
+
+#[op(f32, ulp = 4, saves(x))]
+pub fn does_not_save_its_weight<T: Real>(x: T, #[weight] bias: T, row: Row<T>) -> T { x / row.sum(x) + bias }
+
 fn main() {}

@@ -1,8 +1,9 @@
 //! Ops on rows: their results against the formula in f64, and their gradients against its slopes.
 
 use pointwise::info::OpInfo;
-use pointwise::kernel::{OpDef, RowOracle};
+use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Number, Operand, Tensor};
+use pointwise_core::Terms;
 
 use super::close::Bound;
 use super::values::{computed, decode, encode, sample};
@@ -68,6 +69,8 @@ fn one(
         let kind = (k + turn) % 4;
         let (shape, steps) = match kind {
             _ if info.is_row_operand(k) => (vec![rows], [1, 0]),
+            // Weights are one row together, so that their gradients are sums.
+            _ if info.is_weight(k) && turn % 2 == 1 => (vec![len], [0, 1]),
             1 if turn > 0 && Some(k) != whole => (vec![len], [0, 1]),
             2 if turn > 0 && Some(k) != whole => (vec![rows, 1], [1, 0]),
             3 if turn > 0 => (vec![len, rows], [1, rows]),
@@ -90,6 +93,11 @@ fn one(
         .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
         .collect::<pointwise::Result<_>>()?;
     let Some(oracle) = def.row_oracle(dtype, set)? else { return Ok(worst) };
+    let is_sum = |k: usize| info.is_weight_result(k) && results[k].shape().dims() != [rows, len];
+    let mut sums = vec![vec![Terms::exact(0.0); len]; results.len()];
+    let failed = |what: &str, why: String| {
+        Error::Wrong(format!("{} of {dtype} on {device}, {what}: {why}{}", info.name, params::shown(info, set)))
+    };
     for row in 0..rows {
         let at = |input: &Input| -> Vec<f64> {
             let first = row * input.steps[0];
@@ -98,13 +106,28 @@ fn one(
         };
         let x: Vec<Vec<f64>> = inputs.iter().map(at).collect();
         let what = format!("{rows} rows of {len}, layout {turn}, row {row}");
-        let of_row = |k: usize| if info.is_row_result(k) { row..row + 1 } else { row * len..(row + 1) * len };
+        let of_row = |k: usize| match info.is_row_result(k) {
+            true => row..row + 1,
+            // Below, of all rows.
+            false if is_sum(k) => 0..0,
+            false => row * len..(row + 1) * len,
+        };
         let got: Vec<&[f64]> = got.iter().enumerate().map(|(k, got)| &got[of_row(k)]).collect();
-        let error = compare(info, dtype, &oracle, &x, &got, len).map_err(|why| {
-            Error::Wrong(format!("{} of {dtype} on {device}, {what}: {why}{}", info.name, params::shown(info, set)))
-        })?;
+        let slices: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
+        let exact = oracle.at(&slices, len);
+        let error = compare(info, dtype, &exact, &x, &got).map_err(|why| failed(&what, why))?;
         worst = worst.max(error);
+        for (sums, exact) in sums.iter_mut().zip(&exact) {
+            for (sum, term) in sums.iter_mut().zip(exact) {
+                let size = sum.size + term.size.max(term.value.abs());
+                *sum = Terms { size, ..*sum + *term };
+            }
+        }
     }
+    let of_sums: Vec<&[f64]> = got.iter().enumerate().map(|(k, got)| if is_sum(k) { &got[..] } else { &[] }).collect();
+    let what = format!("{rows} rows of {len}, layout {turn}, sums");
+    // Their operands are those of all rows.
+    compare(info, dtype, &sums, &[], &of_sums).map_err(|why| failed(&what, why))?;
     Ok(worst)
 }
 
@@ -113,19 +136,11 @@ fn one(
 ///
 /// # Errors
 /// The first result that is wrong, in words.
-fn compare(
-    info: &OpInfo,
-    dtype: DType,
-    oracle: &RowOracle,
-    x: &[Vec<f64>],
-    got: &[&[f64]],
-    len: usize,
-) -> Result<f64, String> {
+fn compare(info: &OpInfo, dtype: DType, exact: &[Vec<Terms>], x: &[Vec<f64>], got: &[&[f64]]) -> Result<f64, String> {
     let mut worst = 0.0_f64;
-    let rows: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
-    for (k, (exact, got)) in oracle.at(&rows, len).into_iter().zip(got).enumerate() {
+    for (k, (exact, got)) in exact.iter().zip(got).enumerate() {
         let bound = Bound::of(info, k, dtype);
-        for (i, (terms, &got)) in exact.into_iter().zip(*got).enumerate() {
+        for (i, (&terms, &got)) in exact.iter().zip(*got).enumerate() {
             let element: Vec<f64> = x.iter().map(|x| x.get(i).or(x.first()).copied().unwrap_or(0.0)).collect();
             if bound.holds(got, terms.value) {
                 let error = (got - terms.value).abs() / ulp_at(bound.dtype, terms.value);

@@ -6,7 +6,8 @@ use std::mem::MaybeUninit;
 use pointwise_core::element::Bool;
 use pointwise_core::formula::ParamWords;
 use pointwise_core::rows::{
-    MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, first_answer, lanes, threads,
+    FOLD_GROUPS, FOLD_IN_WARP, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, first_answer, lanes,
+    threads,
 };
 use pointwise_core::{Element, Logic, Word};
 
@@ -17,7 +18,8 @@ use super::stored::{FillStored, StoreStored};
 use crate::kernel::Walk;
 
 /// `(operands, results, len, parameters)`: an op on one row of `len` elements, in one element type. Sources and targets begin
-/// at the row; a result that the row has once has a step of 0.
+/// at the row; a result that the row has once has a step of 0. A loop with sums adds the gradients of weights to what is there, in
+/// f32.
 ///
 /// # Safety
 /// There are as many operands and results as the op has, of its types: aligned, and valid for `len` elements at their steps, a
@@ -25,11 +27,11 @@ use crate::kernel::Walk;
 /// each other.
 pub type RowsFn = unsafe fn(&[Source], &[Target], u32, &ParamWords);
 
-/// The op `O` on a row of elements `E`.
+/// The op `O` on a row of elements `E`, with sums or without.
 ///
 /// # Safety
 /// The contract of [`RowsFn`] holds.
-pub unsafe fn rows<E, O, const N: usize, const R: usize>(
+pub unsafe fn rows<E, O, const N: usize, const R: usize, const SUMS: bool>(
     operands: &[Source],
     results: &[Target],
     len: u32,
@@ -40,11 +42,11 @@ pub unsafe fn rows<E, O, const N: usize, const R: usize>(
 {
     let (Some(operands), Some(results)) = (operands.first_chunk(), results.first_chunk()) else { return };
     // SAFETY: the caller's contract.
-    unsafe { at_better(OneRow::<E, O, N, R> { operands, results, len, words, of: PhantomData }) }
+    unsafe { at_better(OneRow::<E, O, N, R, SUMS> { operands, results, len, words, of: PhantomData }) }
 }
 
 /// A row of an op.
-struct OneRow<'a, E, O, const N: usize, const R: usize> {
+struct OneRow<'a, E, O, const N: usize, const R: usize, const SUMS: bool> {
     operands: &'a [Source; N],
     results: &'a [Target; R],
     len: u32,
@@ -84,7 +86,7 @@ impl<E: Element, const N: usize> Values<E, N> {
 
 /// # Safety
 /// The contract of [`RowsFn`] holds.
-impl<E, O, const N: usize, const R: usize> Loop for OneRow<'_, E, O, N, R>
+impl<E, O, const N: usize, const R: usize, const SUMS: bool> Loop for OneRow<'_, E, O, N, R, SUMS>
 where
     E: Element,
     O: RowData + RowOp<f32, N, R>,
@@ -106,7 +108,7 @@ where
     }
 }
 
-impl<E, O, const N: usize, const R: usize> OneRow<'_, E, O, N, R>
+impl<E, O, const N: usize, const R: usize, const SUMS: bool> OneRow<'_, E, O, N, R, SUMS>
 where
     E: Element,
     O: RowData + RowOp<f32, N, R>,
@@ -251,7 +253,13 @@ where
             }
             let mut k = 0;
             while k < R {
-                if !const { O::INFO }.is_row_result(k) {
+                if SUMS && const { O::INFO }.is_weight_result(k) {
+                    // SAFETY: the sums of the row's elements; the caller's contract.
+                    let sums = unsafe {
+                        std::slice::from_raw_parts_mut(self.results[k].pointer.cast::<f32>().add(start), count)
+                    };
+                    sums.iter_mut().zip(&results[k]).for_each(|(sum, part)| *sum += part);
+                } else if !const { O::INFO }.is_row_result(k) {
                     let (results, answers) = (&results[k][..count], &answers[k][..count]);
                     // SAFETY: the elements are of the row; the caller's contract.
                     unsafe { store::<E, O, LEVEL>(k, self.results[k], start, results, answers) };
@@ -371,6 +379,84 @@ unsafe fn put<E: Element, V: Copy, const LEVEL: u8>(
     unsafe { at::<LEVEL, _>(Store::<E> { target, start, values: &buffer.0[..values.len()] }) };
 }
 
+/// `(sums, results, chunks, len, first column, columns)`: adds the chunks of the gradients of weights, some columns of them.
+/// `results` has the gradients of weights alone.
+///
+/// # Safety
+/// `sums` is valid for reading `chunks` rows of `len` elements in f32 for each result, and each result for writing `len` elements of
+/// its type. The columns are below `len`, and at most [`FOLDED`].
+pub type FoldFn = unsafe fn(*const f32, &[Target], [usize; 4]);
+
+/// The columns of a call of [`FoldFn`].
+pub(crate) const FOLDED: usize = BLOCK;
+
+/// The op `O` on elements `E` as [`FoldFn`].
+///
+/// # Safety
+/// The contract of [`FoldFn`] holds.
+pub unsafe fn fold_sums<E: Element, O: RowData>(
+    sums: *const f32,
+    results: &[Target],
+    [chunks, len, first, columns]: [usize; 4],
+) {
+    // SAFETY: the caller's contract.
+    unsafe { at_better(Fold::<E, O> { sums, results, chunks, len, first, columns, of: PhantomData }) }
+}
+
+/// Some columns of gradients of weights.
+struct Fold<'a, E, O> {
+    sums: *const f32,
+    results: &'a [Target],
+    chunks: usize,
+    len: usize,
+    first: usize,
+    columns: usize,
+    of: PhantomData<(E, O)>,
+}
+
+/// # Safety
+/// The contract of [`FoldFn`] holds.
+impl<E: Element, O: RowData> Loop for Fold<'_, E, O> {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        const GROUPS: usize = FOLD_GROUPS as usize;
+        const IN_WARP: usize = FOLD_IN_WARP as usize;
+        let Fold { chunks, len, first, columns, .. } = self;
+        let weights = (0..O::INFO.results.len()).filter(|&k| O::INFO.is_weight_result(k));
+        for (weight, (k, &target)) in weights.zip(self.results).enumerate() {
+            let mut groups = [[0.0_f32; BLOCK]; GROUPS];
+            for chunk in 0..chunks {
+                // SAFETY: the columns are of the chunk; the caller's contract.
+                let row = unsafe {
+                    std::slice::from_raw_parts(self.sums.add((weight * chunks + chunk) * len + first), columns)
+                };
+                groups[chunk % GROUPS].iter_mut().zip(row).for_each(|(sum, part)| *sum += part);
+            }
+            // The groups of each warp in halves, then the warps.
+            for warp in groups.chunks_mut(IN_WARP) {
+                fold_rows(warp);
+            }
+            let mut warps = [[0.0_f32; BLOCK]; GROUPS / IN_WARP];
+            warps.iter_mut().zip(groups.chunks(IN_WARP)).for_each(|(warp, groups)| *warp = groups[0]);
+            fold_rows(&mut warps);
+            let (sums, none) = (&warps[0][..columns], [false; BLOCK]);
+            // SAFETY: the caller's contract.
+            unsafe { store::<E, O, LEVEL>(k, target, first, sums, &none[..columns]) };
+        }
+    }
+}
+
+/// Adds a power of two of rows in halves, into the first.
+#[inline(always)]
+fn fold_rows(rows: &mut [[f32; BLOCK]]) {
+    let mut half = rows.len() / 2;
+    while half > 0 {
+        let (near, far) = rows.split_at_mut(half);
+        near.iter_mut().zip(far).for_each(|(near, far)| join(Reduction::Sum, near, far));
+        half /= 2;
+    }
+}
+
 /// A call on the CPU.
 pub(crate) struct RowsRun<'a, const T: usize> {
     /// The op.
@@ -391,6 +477,10 @@ pub(crate) struct RowsRun<'a, const T: usize> {
     pub(crate) len: u32,
     /// Parameters.
     pub(crate) words: &'a ParamWords,
+    /// The results that are gradients of weights: rows of f32 for each chunk. None if `chunks` is 0.
+    pub(crate) weights: u16,
+    /// The chunks of rows that are summed, or 0.
+    pub(crate) chunks: u32,
 }
 
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own rows.
@@ -407,26 +497,48 @@ impl<const T: usize> RowsRun<'_, T> {
     pub(crate) unsafe fn run(&self) {
         let this = self;
         let rows = this.walk.numel() as usize;
+        if this.chunks > 0 {
+            let chunks = this.chunks as usize;
+            tasks(chunks, |chunk| {
+                for (_, sums) in this.results.iter().enumerate().filter(|(k, _)| this.weights >> k & 1 == 1) {
+                    let len = this.len as usize;
+                    // SAFETY: the sums of the chunk, which no other task touches; the caller's contract.
+                    unsafe { sums.cast::<f32>().add(chunk * len).write_bytes(0, len) };
+                }
+                // SAFETY: the caller's contract.
+                (chunk..rows).step_by(chunks).for_each(|row| unsafe { this.row(row, chunk) });
+            });
+            return;
+        }
         let together = TASK.div_ceil((this.len as usize).max(1)).max(1);
         tasks(rows.div_ceil(together), |task| {
             let first = task * together;
-            (first..rows.min(first + together)).for_each(|row| {
-                let place = this.walk.place(row as u64);
-                let bytes = |k: usize| place[k] as isize * this.sizes[k] as isize;
-                let count = this.results.len();
-                let none = Source { pointer: std::ptr::null(), step: 0, word: None };
-                let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
-                for (k, (operand, word)) in this.operands.iter().zip(this.given).enumerate() {
-                    let pointer = operand.wrapping_offset(bytes(count + k));
-                    sources[k] = Source { pointer, step: this.along[count + k] as isize, word: *word };
-                }
-                for (k, result) in this.results.iter().enumerate() {
-                    let pointer = result.wrapping_offset(bytes(k));
-                    targets[k] = Target { pointer, step: this.along[k] as isize };
-                }
-                // SAFETY: the caller's contract.
-                unsafe { (this.op)(&sources[..this.operands.len()], &targets[..count], this.len, this.words) };
-            });
+            // SAFETY: the caller's contract.
+            (first..rows.min(first + together)).for_each(|row| unsafe { this.row(row, 0) });
         });
+    }
+
+    /// Runs the op on a row of a chunk.
+    ///
+    /// # Safety
+    /// The contract of [`RowsRun::run`] holds; no other thread runs a row of the chunk.
+    #[inline]
+    unsafe fn row(&self, row: usize, chunk: usize) {
+        let place = self.walk.place(row as u64);
+        let bytes = |k: usize| place[k] as isize * self.sizes[k] as isize;
+        let count = self.results.len();
+        let none = Source { pointer: std::ptr::null(), step: 0, word: None };
+        let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
+        for (k, (operand, word)) in self.operands.iter().zip(self.given).enumerate() {
+            let pointer = operand.wrapping_offset(bytes(count + k));
+            sources[k] = Source { pointer, step: self.along[count + k] as isize, word: *word };
+        }
+        for (k, result) in self.results.iter().enumerate() {
+            let is_sum = self.chunks > 0 && self.weights >> k & 1 == 1;
+            let offset = if is_sum { (chunk * self.len as usize * 4) as isize } else { bytes(k) };
+            targets[k] = Target { pointer: result.wrapping_offset(offset), step: self.along[k] as isize };
+        }
+        // SAFETY: the caller's contract.
+        unsafe { (self.op)(&sources[..self.operands.len()], &targets[..count], self.len, self.words) };
     }
 }

@@ -4,7 +4,7 @@ use pointwise::prelude::*;
 
 /// `x / sqrt(mean(x^2) + eps) * weight`.
 #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
-pub fn norm<T: Real>(x: T, weight: T, row: Row<T>, #[param(default = 1e-6)] eps: T) -> T {
+pub fn norm<T: Real>(x: T, #[weight] weight: T, row: Row<T>, #[param(default = 1e-6)] eps: T) -> T {
     x * (row.mean(x * x) + eps).rsqrt() * weight
 }
 

@@ -6,7 +6,7 @@ use pointwise_core::{DType, Kind, OpInfo, Philox};
 
 use super::OpDef;
 use super::gated::Halves;
-use super::rows::result_shape;
+use super::rows::{is_summed, result_shape};
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
@@ -86,6 +86,8 @@ impl<const N: usize> CheckedOperands<'_, N> {
 pub(super) struct Results<'a, const T: usize> {
     pub(super) pointers: [*mut u8; T],
     pub(super) views: [Option<TensorView<'a>>; T],
+    /// The caller's memory for sums.
+    pub(super) workspace: Option<(*mut u8, TensorView<'a>)>,
     shared: Shared<'a>,
 }
 
@@ -102,7 +104,7 @@ pub(super) enum Shared<'a> {
 
 impl<'a, const T: usize> Results<'a, T> {
     pub(super) fn new(shared: Shared<'a>) -> Self {
-        Results { pointers: [std::ptr::null_mut(); T], views: [None; T], shared }
+        Results { pointers: [std::ptr::null_mut(); T], views: [None; T], workspace: None, shared }
     }
 
     /// The `k`-th result.
@@ -215,7 +217,7 @@ impl<'r> Kernel<'r> {
         let info = &self.def.info;
         let mut results = Vec::with_capacity(info.results.len());
         for k in 0..info.results.len() {
-            let shape = result_shape(info, k, &ready.shape)?;
+            let shape = result_shape(info, k, &ready.shape, &ready.views)?;
             results.push(Tensor::empty(&ready.device, info.result_type(k, ready.dtype), shape)?);
         }
         let mut targets = Results::<T>::new(Shared::Nothing);
@@ -246,7 +248,7 @@ impl<'r> Kernel<'r> {
         let mut ready = CheckedOperands::<N>::new();
         self.ready_promoted(operands, &mut converted, &mut ready)?;
         let info = &self.def.info;
-        let shape = result_shape(info, 0, &ready.shape)?;
+        let shape = result_shape(info, 0, &ready.shape, &ready.views)?;
         let mut y = Tensor::empty(&ready.device, info.result_type(0, ready.dtype), shape)?;
         let pointer = y.as_mut_ptr()?;
         let mut targets = Results::<T>::new(Shared::Nothing);
@@ -274,14 +276,44 @@ impl<'r> Kernel<'r> {
             }
             (Some(Rewritten::OfItself(product)), [x, _], [_]) => product.run_into(&[*x, *x], results),
             (Some(Rewritten::Unary(kernel)), [Operand::View(x), _], [y]) => kernel.run_into(*x, y.reborrow()),
-            _ => sized!(self.run_into_of(operands, results)),
+            _ => sized!(self.run_into_of(operands, results, None)),
         }
+    }
+
+    /// [`Kernel::run_into`] with the memory that [`Kernel::workspace`] asks for: such a call allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Kernel::run_into`]; a workspace of another shape, type or device, that is not contiguous, or shares memory with a tensor
+    /// of the call.
+    pub fn run_into_with(
+        &self,
+        operands: &[Operand<'_>],
+        results: &mut [TensorViewMut<'_>],
+        workspace: TensorViewMut<'_>,
+    ) -> Result<()> {
+        sized!(self.run_into_of(operands, results, Some(workspace)))
+    }
+
+    /// Returns the shape of the f32 tensor that a call of these operands needs meanwhile, for sums over rows: the gradients of
+    /// weights. [`Kernel::run_into`] allocates it, [`Kernel::run_into_with`] takes it. Runs nothing.
+    ///
+    /// # Errors
+    /// Fails for operands, types and parameters that [`Kernel::run`] refuses.
+    pub fn workspace(&self, operands: &[Operand<'_>]) -> Result<Option<Shape>> {
+        if self.def.info.weight_results == 0 {
+            return Ok(None);
+        }
+        let mut ready = CheckedOperands::<MAX_INPUTS>::new();
+        self.ready(operands, &mut ready)?;
+        let is_summed = is_summed(&self.def.info, &ready.shape, &ready.views);
+        self.workspace_of(&ready.shape, ready.dtype, is_summed)
     }
 
     fn run_into_of<const N: usize, const T: usize>(
         &self,
         operands: &[Operand<'_>],
         results: &mut [TensorViewMut<'_>],
+        mut workspace: Option<TensorViewMut<'_>>,
     ) -> Result<()> {
         let mut converted = Converted::default();
         let mut ready = CheckedOperands::<N>::new();
@@ -296,7 +328,11 @@ impl<'r> Kernel<'r> {
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());
         }
-        // SAFETY: the results are exclusively borrowed.
+        if let Some(workspace) = &mut workspace {
+            let pointer = workspace.as_mut_ptr()?;
+            targets.workspace = Some((pointer, workspace.as_view()));
+        }
+        // SAFETY: the results and the workspace are exclusively borrowed.
         unsafe { this.write(&ready, &targets) }
     }
 
@@ -426,7 +462,7 @@ impl<'r> Kernel<'r> {
         let promoted = self.promoted::<N>(operands)?;
         self.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
         let info = &self.def.info;
-        let result = |k| Ok((info.result_type(k, ready.dtype), result_shape(info, k, &ready.shape)?));
+        let result = |k| Ok((info.result_type(k, ready.dtype), result_shape(info, k, &ready.shape, &ready.views)?));
         (0..info.results.len()).map(result).collect()
     }
 
@@ -611,7 +647,7 @@ impl<'r> Kernel<'r> {
         for (k, view) in targets.views.iter().flatten().enumerate() {
             let what = || output(info, k);
             let types = (ready.dtype, info.result_type(k, ready.dtype));
-            let shape = result_shape(info, k, &ready.shape)?;
+            let shape = result_shape(info, k, &ready.shape, &ready.views)?;
             check::output(what, view, types, &shape, &ready.device)?;
             if info.is_of_rows() && !info.is_row_result(k) {
                 check_dense(info, k, view)?;

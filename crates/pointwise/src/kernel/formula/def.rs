@@ -208,6 +208,7 @@ impl OpDef {
         let mut k = 0;
         while k < types.len() {
             row::check_data(&info, types[k].source, types[k].row, types[k].slots);
+            assert!(types[k].sums.is_some() == (info.weight_results != 0), "gradients of weights are sums");
             k += 1;
         }
         let facts = Facts { info, backward };
@@ -277,7 +278,7 @@ impl OpDef {
     /// A type that the op does not take.
     pub fn kernel_for(&self, dtype: DType, plan: &KernelPlan) -> Result<&Entry> {
         if let Some(class) = plan.row {
-            return Ok(&self.typed_rows(dtype)?.entries[class as usize]);
+            return self.typed_rows(dtype)?.entry(class).ok_or_else(|| check::wrong_dtype(&self.info, dtype));
         }
         self.kernel_of(dtype, plan.class, plan.strategy == Strategy::Table)
     }

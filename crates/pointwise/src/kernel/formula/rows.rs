@@ -3,21 +3,23 @@
 use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
 use pointwise_core::rows::{
-    BLOCK, Reduction, RowData, RowOp, RowState, SINGLES, WARP, first_answer, is_held, lanes, threads,
+    BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, first_answer,
+    is_held, lanes, threads,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::{CheckedOperands, Kernel, Results};
-use crate::cpu::{RowsFn, RowsRun, rows};
-use crate::cuda::{self, Context, Grid};
+use crate::cpu::parallel::tasks;
+use crate::cpu::{FOLDED, FoldFn, RowsFn, RowsRun, Target, fold_sums, rows};
+use crate::cuda::{self, Context, Grid, Held};
 use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::choice::Params;
-use crate::kernel::promote;
 use crate::kernel::walk::{Limit, OperandStrides, Places, StepWords, Walk, broadcast};
 use crate::kernel::{Class, Entry, KernelPlan, Strategy};
+use crate::kernel::{check, promote};
 use crate::shape::Shape;
-use crate::tensor::{Tensor, TensorView};
+use crate::tensor::{Overlap, Tensor, TensorView, overlap};
 
 /// How a kernel has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,17 +28,28 @@ pub enum RowClass {
     Held,
     /// Read once for each round, by vectors or by single elements.
     Streamed,
+    /// As `Held`, of the rows of a chunk in turn, with sums over them: gradients of weights.
+    HeldSum,
+    /// As `Streamed`, of the rows of a chunk in turn, with sums over them.
+    StreamedSum,
+    /// The sums of all chunks together.
+    Fold,
 }
 
 impl RowClass {
-    /// Every class.
+    /// The classes of every op on rows.
     pub const ALL: [RowClass; 2] = [RowClass::Held, RowClass::Streamed];
+    /// The classes of gradients of weights beside them.
+    pub const SUMS: [RowClass; 3] = [RowClass::HeldSum, RowClass::StreamedSum, RowClass::Fold];
 
-    /// `held` or `streamed`: the last part of a kernel's name.
+    /// Returns the last part of a kernel's name, such as `held`.
     pub const fn name(self) -> &'static str {
         match self {
             RowClass::Held => "held",
             RowClass::Streamed => "streamed",
+            RowClass::HeldSum => "held_sum",
+            RowClass::StreamedSum => "streamed_sum",
+            RowClass::Fold => "fold",
         }
     }
 }
@@ -50,6 +63,15 @@ pub struct TypedRows {
     pub(super) slots: u128,
     pub(super) cpu: RowsFn,
     pub(super) entries: [Entry; RowClass::ALL.len()],
+    pub(super) sums: Option<Sums>,
+}
+
+/// The loops and kernels of gradients of weights.
+#[derive(Debug)]
+pub(super) struct Sums {
+    cpu: RowsFn,
+    fold: FoldFn,
+    entries: [Entry; RowClass::SUMS.len()],
 }
 
 impl TypedRows {
@@ -74,7 +96,46 @@ impl TypedRows {
         row::check_class(held, RowClass::Held.name());
         row::check_class(streamed, RowClass::Streamed.name());
         let entries = [Entry::of(held, row, slots, kernels), Entry::of(streamed, row, slots, kernels)];
-        TypedRows { dtype: E::DTYPE, source, row, slots, cpu: rows::<E, O, N, R>, entries }
+        TypedRows { dtype: E::DTYPE, source, row, slots, cpu: rows::<E, O, N, R, false>, entries, sums: None }
+    }
+
+    /// With the kernels of gradients of weights: `symbols` name them in the order of [`RowClass::SUMS`].
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: the op is another, or has no such gradients; a kernel's name says another class.
+    #[must_use]
+    #[track_caller]
+    pub const fn with_sums<E, O, const N: usize, const R: usize>(
+        self,
+        symbols: [&'static str; RowClass::SUMS.len()],
+        kernels: &'static Kernels,
+    ) -> TypedRows
+    where
+        E: Element,
+        O: RowData + RowOp<f32, N, R>,
+    {
+        let TypedRows { dtype, source, row, slots, cpu, entries, sums: _ } = self;
+        assert!(row::of_rows::<E, O, N, R>(source) == row && row::slots(&O::INFO) == slots, "the op is another");
+        assert!(O::INFO.weight_results != 0, "the op has no gradients of weights");
+        let [held, streamed, fold] = symbols;
+        row::check_class(held, RowClass::HeldSum.name());
+        row::check_class(streamed, RowClass::StreamedSum.name());
+        row::check_class(fold, RowClass::Fold.name());
+        let of_sums = [
+            Entry::of(held, row, slots, kernels),
+            Entry::of(streamed, row, slots, kernels),
+            Entry::of(fold, row, slots, kernels),
+        ];
+        let sums = Some(Sums { cpu: rows::<E, O, N, R, true>, fold: fold_sums::<E, O>, entries: of_sums });
+        TypedRows { dtype, source, row, slots, cpu, entries, sums }
+    }
+
+    /// Returns the kernel of a class.
+    pub(super) fn entry(&self, class: RowClass) -> Option<&Entry> {
+        match class {
+            RowClass::Held | RowClass::Streamed => Some(&self.entries[class as usize]),
+            _ => Some(&self.sums.as_ref()?.entries[class as usize - RowClass::ALL.len()]),
+        }
     }
 }
 
@@ -154,6 +215,8 @@ struct Rows<const T: usize> {
     singles: bool,
     /// The threads of a row.
     threads: u32,
+    /// The chunks of rows that gradients of weights are summed over, if they are.
+    chunks: Option<u32>,
 }
 
 impl<const T: usize> Rows<T> {
@@ -190,33 +253,115 @@ impl Kernel<'_> {
         targets: &Results<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
-        if outer(&ready.shape)?.contains(&0) || length(&ready.shape) == 0 && info.row_results == 0 {
+        let is_empty = outer(&ready.shape)?.contains(&0);
+        let is_summed = is_summed(info, &ready.shape, &ready.views);
+        if is_empty && !is_summed || length(&ready.shape) == 0 && info.row_results == 0 {
             return Ok(());
         }
         let mut copies: [Option<Tensor>; N] = std::array::from_fn(|_| None);
         let views = self.dense(ready, targets, &mut copies)?;
-        let rows = self.rows_of(ready, &views, targets)?;
+        let mut rows = self.rows_of(ready, &views, targets)?;
         let (operands, results) = (info.operands.len(), info.results.len());
         let typed = self.def.typed_rows(ready.dtype)?;
+        let (sums, mut pointers) = (typed.sums.as_ref().filter(|_| is_summed), targets.pointers);
+        let mut made = None;
+        if let Some(shape) = self.workspace_of(&ready.shape, ready.dtype, is_summed)? {
+            let pointer = match &targets.workspace {
+                Some((pointer, view)) => {
+                    self.check_workspace(ready, targets, view, &shape)?;
+                    *pointer
+                }
+                None => {
+                    promote::refuse_captured(self.stream(), || {
+                        (format!("sums of {} in a call that is captured", info.name), "give it a workspace()")
+                    })?;
+                    made.insert(Tensor::empty(&ready.device, DType::F32, shape)?).as_mut_ptr()?
+                }
+            };
+            // The chunks of each gradient of a weight, one behind the other.
+            let bytes = rows.chunks.unwrap_or(0) as usize * rows.len as usize * size_of::<f32>();
+            for (at, k) in (0..results).filter(|&k| info.is_weight_result(k)).enumerate() {
+                pointers[k] = pointer.wrapping_add(at * bytes);
+                rows.at[k] = pointers[k].addr();
+            }
+        }
+        let memory = made.as_ref().map(Tensor::view).or(targets.workspace.as_ref().map(|(_, view)| *view));
         let Some(context) = ready.device.context() else {
-            let pointers = views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
+            let sources = views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
             let run = RowsRun {
-                op: typed.cpu,
+                op: sums.map_or(typed.cpu, |sums| sums.cpu),
                 walk: &rows.walk,
                 along: rows.along,
-                results: &targets.pointers[..results],
-                operands: &pointers[..operands],
+                results: &pointers[..results],
+                operands: &sources[..operands],
                 given: &ready.given[..operands],
                 sizes: self.sizes(ready.dtype),
                 len: rows.len,
                 words: &ready.words,
+                weights: info.weight_results,
+                chunks: rows.chunks.unwrap_or(0),
             };
-            // SAFETY: walk and steps are of the views' shapes and strides; the caller's contract.
-            unsafe { run.run() };
+            // SAFETY: walk and steps are of the views' shapes and strides; the workspace has the chunks; the caller's contract.
+            unsafe {
+                if !is_empty {
+                    run.run();
+                }
+                if let Some(sums) = sums {
+                    fold_on_cpu(info, sums, &targets.pointers[..results], &pointers[..results], &rows);
+                }
+            }
             return Ok(());
         };
-        // SAFETY: walk, steps and addresses are of the views; as above.
-        unsafe { self.launch_rows(context, ready, &views, targets, &rows) }
+        let read = || views.iter().chain([&memory]).flatten();
+        let held = self.settings.hold(context, read(), targets.views.iter().flatten())?;
+        // SAFETY: walk, steps and addresses are of the views and the workspace; as above.
+        unsafe {
+            if !is_empty {
+                self.launch_rows(context, ready, &held, &rows)?;
+            }
+            match sums {
+                Some(sums) => self.launch_fold(context, sums, &held, targets, &rows),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Returns the shape of the f32 tensor that a call on operands of a shape keeps sums in, if it needs one.
+    pub(super) fn workspace_of(&self, shape: &Shape, dtype: DType, is_summed: bool) -> Result<Option<Shape>> {
+        let info = &self.def.info;
+        if !is_summed || shape.contains(&0) {
+            return Ok(None);
+        }
+        let len = length(shape);
+        let tensors = info.operands.len() + info.results.len();
+        let threads = threads(len, info.widest(dtype.size()), tensors);
+        let chunks = chunks((shape.numel() / len) as u64, threads) as usize;
+        Ok(Some(Shape::new(&[info.weight_results.count_ones() as usize * chunks, len])?))
+    }
+
+    /// Checks the caller's workspace.
+    fn check_workspace<const N: usize, const T: usize>(
+        &self,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'_, T>,
+        view: &TensorView<'_>,
+        shape: &Shape,
+    ) -> Result<()> {
+        let what = || format!("the workspace of {}", self.def.info.name);
+        check::output(what, view, (ready.dtype, DType::F32), shape, &ready.device)?;
+        view.layout().require_contiguous("the workspace of sums")?;
+        if !view.address().is_multiple_of(WORKSPACE_BYTES) {
+            return Err(ErrorKind::Unsupported {
+                what: format!("{} at an address that is no multiple of {WORKSPACE_BYTES}", what()),
+                advice: "give it a tensor of its own".to_owned(),
+            }
+            .into());
+        }
+        let others = ready.views.iter().chain(&targets.views).flatten();
+        match others.into_iter().find(|other| overlap(other, view) != Overlap::None) {
+            Some(_) => Err(ErrorKind::Overlap { what: format!("{} and another tensor of the call", what()) }.into()),
+            None => Ok(()),
+        }
     }
 
     /// The operands, copied where the elements of a row do not lie one after another, or rows lie in too many ways.
@@ -255,7 +400,10 @@ impl Kernel<'_> {
     ) -> Result<Walk<T>> {
         let info = &self.def.info;
         let results = info.results.len();
+        let is_summed = is_summed(info, &ready.shape, &ready.views);
         let along: [OperandStrides; T] = std::array::from_fn(|k| match k.checked_sub(results) {
+            // Sums are not walked: a chunk has them once.
+            None if is_summed && info.is_weight_result(k) => OperandStrides::default(),
             None => targets.views[k].map_or(OperandStrides::default(), |view| {
                 let mut strides = OperandStrides::default();
                 let rank =
@@ -301,6 +449,8 @@ impl Kernel<'_> {
             None => targets.views[k],
             Some(operand) => views.get(operand).copied().flatten(),
         };
+        let is_summed = is_summed(info, &ready.shape, &ready.views);
+        let is_sum = |k: usize| is_summed && k < results && info.is_weight_result(k);
         let of_row = |k: usize| k < results && info.is_row_result(k);
         let along: Places<T> = std::array::from_fn(|k| {
             let last = |view: TensorView<'_>| view.strides().last().copied().unwrap_or(0);
@@ -320,15 +470,19 @@ impl Kernel<'_> {
         let is_aligned = |k: usize| {
             let vector = (lanes * sizes[k]).min(16);
             let step = |step: i64| (step * sizes[k] as i64).unsigned_abs().is_multiple_of(vector as u64);
-            along[k] != 1 || at[k].is_multiple_of(vector) && walk.dims().all(|(_, steps)| step(steps[k]))
+            along[k] != 1 || is_sum(k) || at[k].is_multiple_of(vector) && walk.dims().all(|(_, steps)| step(steps[k]))
         };
         let count = info.operands.len();
         let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
-        let class = match !singles && is_held(len as usize, element, results + count) {
-            true => RowClass::Held,
-            false => RowClass::Streamed,
+        let class = match (!singles && is_held(len as usize, element, results + count), is_summed) {
+            (true, false) => RowClass::Held,
+            (false, false) => RowClass::Streamed,
+            (true, true) => RowClass::HeldSum,
+            (false, true) => RowClass::StreamedSum,
         };
-        Ok(Rows { walk, along, at, len, class, singles, threads: threads(len as usize, element, results + count) })
+        let threads = threads(len as usize, element, results + count);
+        let chunks = is_summed.then(|| chunks(walk.numel(), threads));
+        Ok(Rows { walk, along, at, len, class, singles, threads, chunks })
     }
 
     /// What a call would launch on a CUDA device.
@@ -354,7 +508,7 @@ impl Kernel<'_> {
             lanes: if rows.singles { 1 } else { lanes(self.def.info.widest(ready.dtype.size())) },
             group: 1,
             head: 0,
-            launches: rows.walk.count_parts(Limit::STEPS) as usize,
+            launches: rows.walk.count_parts(Limit::STEPS) as usize + usize::from(rows.chunks.is_some()),
             n: ready.shape.numel() as u64,
         })
     }
@@ -367,15 +521,14 @@ impl Kernel<'_> {
         &self,
         context: &'static Context,
         ready: &CheckedOperands<'_, N>,
-        views: &[Option<TensorView<'_>>; N],
-        targets: &Results<'_, T>,
+        held: &Held<'_>,
         rows: &Rows<T>,
     ) -> Result<()> {
         let info = &self.def.info;
         let (operands, results) = (info.operands.len(), info.results.len());
-        let entry = &self.def.typed_rows(ready.dtype)?.entries[rows.class as usize];
+        let typed = self.def.typed_rows(ready.dtype)?;
+        let entry = typed.entry(rows.class).ok_or_else(|| check::wrong_dtype(info, ready.dtype))?;
         let function = entry.function(context)?;
-        let held = self.settings.hold(context, views.iter().flatten(), targets.views.iter().flatten())?;
         let mode = (0..operands).fold(if rows.singles { SINGLES } else { 0 }, |mode, k| {
             let how = match (ready.given[k], rows.along[results + k]) {
                 (Some(_), _) => NUMBER,
@@ -387,7 +540,8 @@ impl Kernel<'_> {
         let given = ready.given.map(Option::unwrap_or_default);
         let parameters = &ready.words[..row::param_words(info)];
         let sizes: [usize; T] = self.sizes(ready.dtype);
-        let Rows { len, threads, .. } = *rows;
+        let Rows { len, threads, chunks, .. } = *rows;
+        let mut before = 0_u64;
         rows.walk.parts(Limit::STEPS, [0; T], &mut |part, place| {
             let at: [u64; T] =
                 std::array::from_fn(|k| rows.at[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64);
@@ -398,19 +552,126 @@ impl Kernel<'_> {
             params.push(&count);
             params.push(&len);
             params.push(&threads);
+            // Of sums: the chunk of the first row, and how many rows are behind.
+            let order = chunks
+                .map(|chunks| [chunks, (before % u64::from(chunks)) as u32, before.min(u64::from(chunks)) as u32]);
+            order.iter().flatten().for_each(|word| params.push(word));
             params.push(&mode);
             given[..operands].iter().for_each(|word| params.push(word));
             parameters.iter().for_each(|word| params.push(word));
             params.push_last(&steps);
-            let blocks = count.div_ceil(rows.block() / threads);
+            let blocks = chunks.unwrap_or(count).div_ceil(rows.block() / threads);
+            before += u64::from(count);
             let grid = Grid { blocks: [blocks, 1, 1], threads: [rows.block(), 1, 1], shared: 0 };
             // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
-            unsafe { cuda::launch_grid(function, grid, &held, params.pointers(None)) }
+            unsafe { cuda::launch_grid(function, grid, held, params.pointers(None)) }
         })
+    }
+
+    /// Launches the kernel that adds the chunks of gradients of weights.
+    ///
+    /// # Safety
+    /// The chunks are written before, on the same stream; as [`Kernel::write`].
+    unsafe fn launch_fold<const T: usize>(
+        &self,
+        context: &'static Context,
+        sums: &Sums,
+        held: &Held<'_>,
+        targets: &Results<'_, T>,
+        rows: &Rows<T>,
+    ) -> Result<()> {
+        let info = &self.def.info;
+        let [.., fold] = &sums.entries;
+        let function = fold.function(context)?;
+        let results: [u64; T] = targets.views.map(|view| view.map_or(0, |view| view.address() as u64));
+        let first = (0..info.results.len()).find(|&k| info.is_weight_result(k)).unwrap_or(0);
+        let (chunks, memory) = (rows.chunks.unwrap_or(0), rows.at[first] as u64);
+        let mut params = Params::default();
+        results[..info.results.len()].iter().for_each(|address| params.push(address));
+        params.push(&memory);
+        params.push(&chunks);
+        params.push(&rows.len);
+        let blocks = rows.len.div_ceil(FOLD_COLUMNS);
+        let grid = Grid { blocks: [blocks, 1, 1], threads: [MAX_THREADS, 1, 1], shared: 0 };
+        // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
+        unsafe { cuda::launch_grid(function, grid, held, params.pointers(None)) }
     }
 }
 
-/// The shape of result `k` of an op whose operands broadcast to `shape`.
-pub(super) fn result_shape(info: &OpInfo, k: usize, shape: &Shape) -> Result<Shape> {
-    if info.is_row_result(k) { outer(shape) } else { Ok(*shape) }
+/// The alignment of a workspace: that of a vector.
+const WORKSPACE_BYTES: usize = 16;
+
+/// Adds the chunks of gradients of weights.
+///
+/// # Safety
+/// `memory` has their chunks, and `results` their results, at their places.
+unsafe fn fold_on_cpu<const T: usize>(
+    info: &OpInfo,
+    sums: &Sums,
+    results: &[*mut u8],
+    memory: &[*mut u8],
+    rows: &Rows<T>,
+) {
+    let weights = || (0..info.results.len()).filter(|&k| info.is_weight_result(k));
+    let mut targets = [Target { pointer: std::ptr::null_mut(), step: 1 }; T];
+    targets.iter_mut().zip(weights()).for_each(|(target, k)| target.pointer = results[k]);
+    let first = weights().next().map_or(std::ptr::null_mut(), |k| memory[k]);
+    let (chunks, len) = (rows.chunks.unwrap_or(0) as usize, rows.len as usize);
+    let shared = Folding { fold: sums.fold, sums: first.cast(), targets: &targets[..weights().count()] };
+    tasks(len.div_ceil(FOLDED), |task| {
+        let first = task * FOLDED;
+        // SAFETY: the columns are of the chunks and of the results; the caller's contract.
+        unsafe { shared.run([chunks, len, first, FOLDED.min(len - first)]) };
+    });
+}
+
+/// What threads add together, each its columns.
+struct Folding<'a> {
+    fold: FoldFn,
+    sums: *const f32,
+    targets: &'a [Target],
+}
+
+// SAFETY: the sums are read, and of the results each thread writes its own columns.
+unsafe impl Sync for Folding<'_> {}
+
+impl Folding<'_> {
+    /// # Safety
+    /// The contract of [`FoldFn`] holds.
+    unsafe fn run(&self, columns: [usize; 4]) {
+        // SAFETY: the caller's contract.
+        unsafe { (self.fold)(self.sums, self.targets, columns) }
+    }
+}
+
+/// True if gradients of weights are sums over rows: each weight is one row, one element or a number.
+pub(super) fn is_summed(info: &OpInfo, shape: &Shape, operands: &[Option<TensorView<'_>>]) -> bool {
+    let is_one = |view: &TensorView<'_>| view.numel() == 1 || is_row(view, shape);
+    let mut weights = operands.iter().enumerate().filter(|(k, _)| info.is_weight(*k));
+    info.weight_results != 0 && weights.all(|(_, view)| view.as_ref().is_none_or(is_one))
+}
+
+/// True if a weight is one row of the shape that the operands broadcast to.
+fn is_row(view: &TensorView<'_>, shape: &Shape) -> bool {
+    length(view.shape()) == length(shape) && view.numel() == length(shape)
+}
+
+/// The shape of result `k` of an op whose operands broadcast to `shape`. A gradient that is summed over rows has the shape of its
+/// weight, where that is one row.
+pub(super) fn result_shape(
+    info: &OpInfo,
+    k: usize,
+    shape: &Shape,
+    operands: &[Option<TensorView<'_>>],
+) -> Result<Shape> {
+    if info.is_row_result(k) {
+        return outer(shape);
+    }
+    match info.weight_of(k) {
+        Some(weight) if is_summed(info, shape, operands) => match operands.get(weight) {
+            Some(Some(view)) if is_row(view, shape) => Ok(*view.shape()),
+            _ => Shape::new(&shape[shape.rank().saturating_sub(1)..]),
+        },
+        _ => Ok(*shape),
+    }
 }
