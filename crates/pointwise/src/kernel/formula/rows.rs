@@ -11,7 +11,7 @@ use pointwise_core::{DType, Element, OpInfo, Terms, row};
 use super::call::{CheckedOperands, Kernel, Results};
 use crate::cpu::parallel::tasks;
 use crate::cpu::{FOLDED, FoldFn, RowsFn, RowsRun, Target, fold_sums, rows};
-use crate::cuda::{self, Context, Grid, Held};
+use crate::cuda::{self, Function, Grid, Held};
 use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
 use crate::kernel::choice::Params;
@@ -312,15 +312,18 @@ impl Kernel<'_> {
             }
             return Ok(());
         };
-        let read = || views.iter().chain([&memory]).flatten();
-        let held = self.settings.hold(context, read(), targets.views.iter().flatten())?;
+        let entry = typed.entry(rows.class).ok_or_else(|| check::wrong_dtype(info, ready.dtype))?;
+        let function = entry.function(context)?;
+        let fold = sums.map(|Sums { entries: [.., fold], .. }| fold.function(context)).transpose()?;
+        let written = targets.views.iter().chain([&memory]).flatten();
+        let held = self.settings.hold(context, views.iter().flatten(), written)?;
         // SAFETY: walk, steps and addresses are of the views and the workspace; as above.
         unsafe {
             if !is_empty {
-                self.launch_rows(context, ready, &held, &rows)?;
+                self.launch_rows(function, ready, &held, &rows)?;
             }
-            match sums {
-                Some(sums) => self.launch_fold(context, sums, &held, targets, &rows),
+            match fold {
+                Some(fold) => self.launch_fold(fold, &held, targets, &rows),
                 None => Ok(()),
             }
         }
@@ -519,16 +522,13 @@ impl Kernel<'_> {
     /// The rows are those of the views and the targets; as [`Kernel::write`].
     unsafe fn launch_rows<const N: usize, const T: usize>(
         &self,
-        context: &'static Context,
+        function: Function,
         ready: &CheckedOperands<'_, N>,
         held: &Held<'_>,
         rows: &Rows<T>,
     ) -> Result<()> {
         let info = &self.def.info;
         let (operands, results) = (info.operands.len(), info.results.len());
-        let typed = self.def.typed_rows(ready.dtype)?;
-        let entry = typed.entry(rows.class).ok_or_else(|| check::wrong_dtype(info, ready.dtype))?;
-        let function = entry.function(context)?;
         let mode = (0..operands).fold(if rows.singles { SINGLES } else { 0 }, |mode, k| {
             let how = match (ready.given[k], rows.along[results + k]) {
                 (Some(_), _) => NUMBER,
@@ -574,15 +574,12 @@ impl Kernel<'_> {
     /// The chunks are written before, on the same stream; as [`Kernel::write`].
     unsafe fn launch_fold<const T: usize>(
         &self,
-        context: &'static Context,
-        sums: &Sums,
+        function: Function,
         held: &Held<'_>,
         targets: &Results<'_, T>,
         rows: &Rows<T>,
     ) -> Result<()> {
         let info = &self.def.info;
-        let [.., fold] = &sums.entries;
-        let function = fold.function(context)?;
         let results: [u64; T] = targets.views.map(|view| view.map_or(0, |view| view.address() as u64));
         let first = (0..info.results.len()).find(|&k| info.is_weight_result(k)).unwrap_or(0);
         let (chunks, memory) = (rows.chunks.unwrap_or(0), rows.at[first] as u64);
