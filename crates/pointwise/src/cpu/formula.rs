@@ -16,6 +16,8 @@ use super::lanes::by_f16c;
 #[cfg(target_arch = "x86_64")]
 use super::level::AVX512;
 use super::level::{Loop, at, at_best};
+#[cfg(target_arch = "x86_64")]
+use super::operand::Repeat;
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target, prefetch};
 use super::parallel::split;
 use super::runs::runs;
@@ -191,7 +193,7 @@ fn places<E: Element, F: Element, O: OpData, const N: usize>(
         let size = if is_bool { 1 } else { size_of::<E>() };
         let x = source.pointer.addr();
         places[k] = match source.word {
-            Some(word) if is_bool || is_element::<E>(word) => Place::Uniform,
+            Some(_) if is_bool || source.has_elements::<E>() => Place::Uniform,
             Some(_) => return None,
             None if source.step == 0 => Place::Uniform,
             None if source.step != 1 => return None,
@@ -202,13 +204,6 @@ fn places<E: Element, F: Element, O: OpData, const N: usize>(
         k += 1;
     }
     (result.step == 1).then_some(places)
-}
-
-/// True if a number of the compute type is one of the element type, too.
-#[cfg(target_arch = "x86_64")]
-fn is_element<E: Element>(word: u64) -> bool {
-    let number = E::Compute::from_word(word);
-    E::narrow(number).widen().to_word() == number.to_word()
 }
 
 /// True if a [`direct`] loop whose first operand is the result is worth its code: not for a gradient, and not for three
@@ -222,38 +217,6 @@ const fn may_be_result<O: OpData>() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
 struct Elements<E>([MaybeUninit<E>; BLOCK]);
-
-/// Writes the element of a uniform operand `n` times. A function of its own, not a part of each loop.
-#[cfg(target_arch = "x86_64")]
-struct Repeat<E> {
-    source: Source,
-    to: *mut E,
-    n: usize,
-}
-
-/// # Safety
-/// If there are any elements, the first is valid for reading; the others are for writing.
-#[cfg(target_arch = "x86_64")]
-impl<E: Element> Loop for Repeat<E> {
-    #[inline(always)]
-    unsafe fn run<const LEVEL: u8>(self) {
-        let Repeat { source, to, n } = self;
-        if n == 0 {
-            return;
-        }
-        let element = match source.word {
-            Some(word) => E::narrow(E::Compute::from_word(word)),
-            // SAFETY: the caller's contract.
-            None => unsafe { source.pointer.cast::<E>().read() },
-        };
-        let mut i = 0;
-        while i < n {
-            // SAFETY: the caller's contract.
-            unsafe { to.add(i).write(element) };
-            i += 1;
-        }
-    }
-}
 
 /// The one result in one loop, where no operand is uniform, or in blocks. With `OVER` the first operand is the result.
 ///
@@ -652,16 +615,23 @@ impl<const T: usize> FormulaRun<'_, T> {
         let count = this.results.len();
         split(this.walk.numel() as usize, |start, len| {
             let mut draw = Draw { blocks: this.rng.blocks(), first: start as u64 };
-            runs(this.walk, start, len, |first, step, n| {
+            // A run differs from another by the pointers alone.
+            let (_, step) = this.walk.inner();
+            let none = Source { pointer: std::ptr::null(), step: 0, word: None };
+            let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
+            for (k, word) in this.given.iter().enumerate() {
+                (sources[k].step, sources[k].word) = (step[count + k] as isize, *word);
+            }
+            for (target, step) in targets.iter_mut().zip(&step[..count]) {
+                target.step = *step as isize;
+            }
+            runs(this.walk, start, len, |first, _, n| {
                 let bytes = |k: usize| first[k] as isize * this.sizes[k] as isize;
-                let none = Source { pointer: std::ptr::null(), step: 0, word: None };
-                let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
-                for (k, (operand, word)) in this.operands.iter().zip(this.given).enumerate() {
-                    let pointer = operand.wrapping_offset(bytes(count + k));
-                    sources[k] = Source { pointer, step: step[count + k] as isize, word: *word };
+                for (k, operand) in this.operands.iter().enumerate() {
+                    sources[k].pointer = operand.wrapping_offset(bytes(count + k));
                 }
                 for (k, result) in this.results.iter().enumerate() {
-                    targets[k] = Target { pointer: result.wrapping_offset(bytes(k)), step: step[k] as isize };
+                    targets[k].pointer = result.wrapping_offset(bytes(k));
                 }
                 let (sources, targets) = (&sources[..this.operands.len()], &targets[..count]);
                 // SAFETY: the caller's contract; parts are disjoint in every result.
