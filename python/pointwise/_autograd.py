@@ -131,7 +131,6 @@ class Gradient:
 
         self.count = len(names) + len(params) + op.random
         self.broadcasts = len(names) > 1
-        self.maybe_numbers = [k for k, operand in enumerate(op.operands) if operand.takes_number]
         self.none = (None,) * len(names)
         self.is_several = len(grads) > 1
         # What is saved has its shape.
@@ -140,14 +139,10 @@ class Gradient:
         self.single = self.sources == [(GRADIENT, 0), (ARGUMENT, 0)] and self.count == len(names) == 1
         # The operands are what is saved, where none is a number.
         self.keeps_operands = self.saved == list(range(len(names))) and not self.saved_results
-        self.keeps_all = self.keeps_operands and self.count == len(names)
 
     def save(self, ctx, args, results):
         """Keeps what the backward op needs."""
-        numbers = False
-        for at in self.maybe_numbers:
-            numbers |= not isinstance(args[at], Tensor)
-        tensors = args if self.keeps_all and not numbers else self._keep(ctx, args, results, numbers)
+        tensors = self._keep(ctx, args, results)
         ctx.save_for_backward(*tensors)
         if self.is_several:
             # torch's own zeros are no DTensors.
@@ -157,15 +152,10 @@ class Gradient:
             # A tangent that is not there is no zero: that times an infinite derivative would be NaN.
             ctx.set_materialize_grads(False)
 
-    def _keep(self, ctx, args, results, numbers):
+    def _keep(self, ctx, args, results):
         """The tensors to save. Keeps beside them: the places of arguments among them, the other arguments, the shapes."""
-        count = len(self.none)
-        if self.keeps_operands and not numbers:
-            ctx.kept = self.saved, (*self.none, *args[count:]), None
-            return args[:count]
-        places = [at for at in self.saved if isinstance(args[at], Tensor)] if numbers else self.saved
-        operands = [None if isinstance(a, Tensor) else a for a in args[:count]] if numbers else self.none
-        rest = (*operands, *args[count:]) if self.seed is None else (*operands, *args[count : self.seed], None)
+        places = [at for at in self.saved if isinstance(args[at], Tensor)]
+        rest = [None if isinstance(a, Tensor) else a for a in args]
         shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.keeps_shapes else None
         ctx.kept = places, rest, shapes
         tensors = [args[at] for at in places]
@@ -315,18 +305,22 @@ def function(name, kernel, of_tensors, gradient, non_differentiable=()):
             ctx.mark_non_differentiable(*[results[k] for k in non_differentiable])
 
     save = gradient.save
-    # The usual case.
-    is_short = gradient.keeps_all and not gradient.is_several and not non_differentiable
+    # The usual case: operands are tensors, and what is saved.
+    is_short = gradient.keeps_operands and not gradient.is_several and not non_differentiable
+    count, has_params = len(gradient.none), gradient.count > len(gradient.none)
 
     class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
             if is_short and forward_ad._current_level < 0:
-                for a in args:
+                operands = args[:count]
+                for a in operands:
                     if not isinstance(a, Tensor):
                         break
                 else:
-                    ctx.save_for_backward(*args)
+                    if has_params:
+                        ctx.kept = gradient.saved, (*gradient.none, *args[count:]), None
+                    ctx.save_for_backward(*operands)
                     return of_tensors(*args)
             results = kernel(*args)
             save(ctx, args, results)

@@ -33,6 +33,7 @@ _CONVERT = {
     torch.int32: Tensor.int,
 }
 
+_default_dtype = torch.get_default_dtype
 _increment_version = torch._C._increment_version
 _functorch_active = _autograd.functorch_active
 
@@ -140,7 +141,11 @@ class Calls:
         """The op on prepared arguments, with a gradient if one is asked for."""
         if self.apply is not None and _autograd.is_asked(args):
             return self.apply(*args)
-        return self.run(*args)
+        # As `run`, which costs another call.
+        for k in self.maybe_numbers:
+            if not isinstance(args[k], Tensor):
+                return self.direct[self._numbers(args)](*args)
+        return self.of_tensors(*args)
 
     def general(self, operands, params, out=None):
         """The op for any operands: checked, converted to a common type, and with results in `out`."""
@@ -164,7 +169,7 @@ class Calls:
         if self.autocast and torch.is_autocast_enabled("cuda"):
             self._cast(operands)
         # Operands of the same kinds are prepared in the same way.
-        default = torch.get_default_dtype()
+        default = _default_dtype()
         kinds = [default]
         for x in operands:
             if not isinstance(x, Tensor):

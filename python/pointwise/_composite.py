@@ -95,7 +95,7 @@ def make(ops, calls, public):
             return public.clamp(input, min, max, **({} if out is None else {"out": out}))
         if input.__class__ is Tensor and input.dtype in clamped:
             if min.__class__ in _PLAIN and max.__class__ in _PLAIN and (min is not None or max is not None):
-                return clamp_numbers(input, min, max, out=out)
+                return clamp_numbers(input, min, max) if out is None else clamp_numbers(input, min, max, out=out)
             if min.__class__ is Tensor and max.__class__ is Tensor:
                 return clamp_tensors(input, min, max, out=out)
         if has_torch_function((input, min, max)):
