@@ -649,10 +649,10 @@ def cross_entropy_backward(grad: Tensor, x: Tensor, labels: Tensor, largest: Ten
 def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `add_rms_norm`."""
 
-def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `layer_norm`."""
 
-def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `add_layer_norm`."""
 
 def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -44,7 +44,7 @@ def has_tangent(x):
 
 
 def choose(plain, functorch):
-    """`apply` of a Function in the form that the caller needs."""
+    """`apply` of a Function in the form that the caller needs; its `plain` is for one that torch.func has no part in."""
     for function in (plain, functorch):
         # What `grad_fn` is called: torch takes it of the class when that is made.
         words = function.__name__.removeprefix("pointwise_").partition(".")[0].split("_")
@@ -61,6 +61,7 @@ def choose(plain, functorch):
         with enable_single_level_autograd_function():
             return simple(*args)
 
+    apply.plain = simple
     return apply
 
 
@@ -134,35 +135,18 @@ class Gradient:
 
         self.count = len(names) + len(params) + op.random
         self.broadcasts = len(names) > 1
-        self.takes_others = bool(op.params) or any(operand.takes_number for operand in op.operands)
+        self.none = (None,) * len(names)
         self.is_several = len(grads) > 1
         # What is saved has its shape.
         self.keeps_shapes = self.broadcasts and any(at not in self.saved for at in range(len(names)))
         # The usual case: one tensor in, one out, and no number.
         self.single = self.sources == [(GRADIENT, 0), (ARGUMENT, 0)] and self.count == len(names) == 1
+        # The operands are what is saved, where none is a number.
+        self.keeps_operands = self.saved == list(range(len(names))) and not self.saved_results
 
     def save(self, ctx, args, results):
         """Keeps what the backward op needs."""
-        if self.single:
-            tensors = args
-        else:
-            places, rest, shapes = self.saved, None, None
-            if self.takes_others:
-                for a in args:
-                    if not isinstance(a, Tensor):
-                        places = [at for at in places if isinstance(args[at], Tensor)]
-                        rest = [None if isinstance(a, Tensor) else a for a in args]
-                        break
-            if self.keeps_shapes:
-                if rest is None:
-                    shapes = [a.shape for a in args]
-                else:
-                    shapes = [a.shape if isinstance(a, Tensor) else None for a in args]
-            tensors = [args[at] for at in places]
-            if self.saved_results:
-                results = results if isinstance(results, tuple) else (results,)
-                tensors += [results[at] for at in self.saved_results]
-            ctx.places, ctx.rest, ctx.shapes = places, rest, shapes
+        tensors = self._keep(ctx, args, results)
         ctx.save_for_backward(*tensors)
         if self.is_several:
             # torch's own zeros are no DTensors.
@@ -172,12 +156,26 @@ class Gradient:
             # A tangent that is not there is no zero: that times an infinite derivative would be NaN.
             ctx.set_materialize_grads(False)
 
+    def _keep(self, ctx, args, results):
+        """The tensors to save. Keeps beside them: the places of arguments among them, the other arguments, the shapes."""
+        places = [at for at in self.saved if isinstance(args[at], Tensor)]
+        rest = [None if isinstance(a, Tensor) else a for a in args]
+        shapes = [a.shape if isinstance(a, Tensor) else None for a in args] if self.keeps_shapes else None
+        ctx.kept = places, rest, shapes
+        tensors = [args[at] for at in places]
+        if self.saved_results:
+            results = results if isinstance(results, tuple) else (results,)
+            tensors += [results[at] for at in self.saved_results]
+        return tensors
+
     def _arguments(self, ctx, tensors):
         """The op's arguments, of tensors those that were kept."""
-        if self.single:
+        kept = getattr(ctx, "kept", None)
+        if kept is None:
             return list(tensors)
-        args = [None] * self.count if ctx.rest is None else list(ctx.rest)
-        for at, tensor in zip(ctx.places, tensors):
+        places, rest, _ = kept
+        args = list(rest)
+        for at, tensor in zip(places, tensors):
             args[at] = tensor
         return args
 
@@ -191,7 +189,8 @@ class Gradient:
         """The shapes of the arguments, none for a number; no list if there is nothing to broadcast."""
         if not self.broadcasts:
             return None
-        return ctx.shapes or [a.shape if isinstance(a, Tensor) else None for a in args]
+        kept = getattr(ctx, "kept", None)
+        return kept and kept[2] or [a.shape if isinstance(a, Tensor) else None for a in args]
 
     def _shape_of_rows(self, shapes, args):
         """The shape that the operands broadcast to."""
@@ -214,7 +213,7 @@ class Gradient:
         if self.plain:
             return self.plain(grads[0], *(args[at] for at in self.params))
         if self.saved_results:
-            kept = [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors[len(ctx.places) :]]
+            kept = [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors[-len(self.saved_results) :]]
             of = {GRADIENT: grads, ARGUMENT: args, RESULT: dict(zip(self.saved_results, kept))}
             call = [of[kind][at] for kind, at in self.sources]
         else:
@@ -292,8 +291,8 @@ class Gradient:
         return tangent.expand(shape)
 
 
-def function(name, kernel, gradient, non_differentiable=()):
-    """`apply` of an op: differentiable, in eager mode and with torch.func."""
+def function(name, kernel, of_tensors, gradient, non_differentiable=()):
+    """`apply` of an op: differentiable, in eager mode and with torch.func. `of_tensors` is its kernel of no number."""
 
     def backward(ctx, *grads):
         return gradient.backward(ctx, grads)
@@ -310,10 +309,23 @@ def function(name, kernel, gradient, non_differentiable=()):
             ctx.mark_non_differentiable(*[results[k] for k in non_differentiable])
 
     save = gradient.save
+    # The usual case: operands are tensors, and what is saved.
+    is_short = gradient.keeps_operands and not gradient.is_several and not non_differentiable
+    count, has_params = len(gradient.none), gradient.count > len(gradient.none)
 
     class Plain(SingleLevelFunction):
         @staticmethod
         def forward(ctx, *args):
+            if is_short and forward_ad._current_level < 0:
+                operands = args[:count]
+                for a in operands:
+                    if not isinstance(a, Tensor):
+                        break
+                else:
+                    if has_params:
+                        ctx.kept = gradient.saved, (*gradient.none, *args[count:]), None
+                    ctx.save_for_backward(*operands)
+                    return of_tensors(*args)
             results = kernel(*args)
             save(ctx, args, results)
             if non_differentiable:

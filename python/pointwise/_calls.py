@@ -33,6 +33,7 @@ _CONVERT = {
     torch.int32: Tensor.int,
 }
 
+_default_dtype = torch.get_default_dtype
 _increment_version = torch._C._increment_version
 _functorch_active = _autograd.functorch_active
 
@@ -117,7 +118,7 @@ class Calls:
             gradient = _autograd.Gradient(op, backward.op, backward.call)
             bools = [k for k, result in enumerate(op.results) if not result.has_gradient]
             run = self.run if len(self.kernels) > 1 else self.of_tensors
-            self.apply = _autograd.function(op.name, run, gradient, bools)
+            self.apply = _autograd.function(op.name, run, self.of_tensors, gradient, bools)
             self.has_gradient, self.saved = True, gradient.saved
         elif self.floats and not all(result.is_bool for result in op.results):
             self.apply = _autograd.function_once(op.name, self.run)
@@ -132,15 +133,19 @@ class Calls:
                 return self.direct[self._numbers(args)](*args)
         return self.of_tensors(*args)
 
-    def run_out(self, *args, out):
-        """The kernel that writes to `out`, without a gradient."""
-        self.outs[self._numbers(args)](*args, **({"out": out} if isinstance(out, Tensor) else out))
+    def run_out(self, *args):
+        """The kernel that writes to the tensors behind the op's arguments, without a gradient."""
+        self.outs[self._numbers(args)](*args)
 
     def call(self, *args):
         """The op on prepared arguments, with a gradient if one is asked for."""
         if self.apply is not None and _autograd.is_asked(args):
             return self.apply(*args)
-        return self.run(*args)
+        # As `run`, which costs another call.
+        for k in self.maybe_numbers:
+            if not isinstance(args[k], Tensor):
+                return self.direct[self._numbers(args)](*args)
+        return self.of_tensors(*args)
 
     def general(self, operands, params, out=None):
         """The op for any operands: checked, converted to a common type, and with results in `out`."""
@@ -164,12 +169,16 @@ class Calls:
         if self.autocast and torch.is_autocast_enabled("cuda"):
             self._cast(operands)
         # Operands of the same kinds are prepared in the same way.
-        kinds = [torch.get_default_dtype()]
+        default = _default_dtype()
+        kinds = [default]
         for x in operands:
-            if isinstance(x, Tensor):
-                kinds += (x.dtype, x.dim() == 0, x.is_cuda)
-            else:
+            if not isinstance(x, Tensor):
                 kinds.append(x.__class__)
+            elif x.dim() and x.dtype is not DOUBLE and default is not DOUBLE:
+                kinds.append(x.dtype)
+            else:
+                # One without dimensions counts for less, and float64 is there on the CPU alone.
+                kinds.append((x.dtype, x.dim() == 0, x.is_cuda))
         kinds = tuple(kinds)
         plan = self.plans.get(kinds)
         if plan is None:
@@ -281,7 +290,7 @@ class Calls:
         # Kernels write the elements of a row one after another.
         is_dense = op.form != "rows" or op.results[0].is_row or not out.dim() or out.stride(-1) == 1 or out.size(-1) < 2
         if out.dtype is made and is_dense and not _functorch_active():
-            self.run_out(*operands, *params, out=out)
+            self.run_out(*operands, *params, out)
             _increment_version((out,))
             return out
         return out.copy_(self.run(*operands, *params))
@@ -300,7 +309,7 @@ class Calls:
             raise TypeError(f"{self.name}(): argument 'out' must be a tuple of {len(names)} Tensors")
         if _autograd.is_asked((*operands, *outs)):
             self._refuse_gradients((*operands, *outs))
-        self.run_out(*operands, *params, out=dict(zip(names, outs)))
+        self.run_out(*operands, *params, *outs)
         _increment_version(outs)
         return tuple(outs)
 

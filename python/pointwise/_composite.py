@@ -93,9 +93,11 @@ def make(ops, calls, public):
     def clamp(input, min=None, max=None, *, out=None):
         if _dynamo():
             return public.clamp(input, min, max, **({} if out is None else {"out": out}))
-        if min.__class__ in _PLAIN and max.__class__ in _PLAIN and input.__class__ is Tensor and input.dtype in clamped:
-            if min is not None or max is not None:
-                return clamp_numbers(input, min, max, out=out)
+        if input.__class__ is Tensor and input.dtype in clamped:
+            if min.__class__ in _PLAIN and max.__class__ in _PLAIN and (min is not None or max is not None):
+                return clamp_numbers(input, min, max) if out is None else clamp_numbers(input, min, max, out=out)
+            if min.__class__ is Tensor and max.__class__ is Tensor:
+                return clamp_tensors(input, min, max, out=out)
         if has_torch_function((input, min, max)):
             named = {} if out is None else {"out": out}
             return handle_torch_function(clamp, (input, min, max), input, min, max, **named)
@@ -197,7 +199,7 @@ def make(ops, calls, public):
             and not (input.requires_grad or input.is_inference() or _functorch_active())
             and forward_ad._current_level < 0
         ):
-            select_over(mask, value, input, out=input)
+            select_over(mask, value, input, input)
             increment_version((input,))
             return input
         if has_torch_function((input, mask, value)):
@@ -268,7 +270,7 @@ def make(ops, calls, public):
     def generator(name, shape, dtype, device, out):
         if out is None:
             out = torch.empty(shape, dtype=dtype or torch.get_default_dtype(), device=device)
-        calls[name].outs[()](out=out)
+        calls[name].outs[()](out)
         return out
 
     @add

@@ -7,6 +7,7 @@ no tensor).
 """
 
 import functools
+import math
 
 import torch
 from torch.distributed.tensor import Partial, Replicate, Shard
@@ -86,8 +87,8 @@ def _halves(results, *args):
 def _rows(op, *args):
     """By any dimension but the last, which is the row; a broadcast operand is whole on each rank.
 
-    Sums over rows are sums of the ranks' sums. A weight of several rows is whole on each rank, too: a rank that had one of them
-    alone would take it for the row of all.
+    Sums over rows are sums of the ranks' sums. A weight of several rows is sharded only where no rank has one of them alone,
+    which would be the row of all there.
     """
     tensors, results = _tensors(args), len(op.results)
     shapes = [a.shape if isinstance(a, DTensorSpec) else None for a in args[: len(op.operands)]]
@@ -101,12 +102,18 @@ def _rows(op, *args):
         places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
         given = iter(places)
         of = [next(given) if shape is not None else None for shape in shapes]
-        if any(isinstance(of[at], Shard) for at in op.weights):
+        if any(isinstance(of[at], Shard) and _may_be_one_row(args[at], of[at].dim) for at in op.weights):
             continue
         if any(isinstance(place, Shard) for place in places):
             made = [Partial() if sums and r.weight is not None else Shard(dim) for r in op.results]
             choices.append(_choice(made, args, places))
     return choices
+
+
+def _may_be_one_row(spec, dim):
+    """True if a rank's part of a tensor that is sharded by a dimension may be one row."""
+    rows, ranks = spec.shape[dim], spec.mesh.size()
+    return math.prod(spec.shape[:-1]) == rows and (rows % ranks != 0 or rows == ranks)
 
 
 def _rope(count, *args):

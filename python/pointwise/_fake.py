@@ -101,11 +101,11 @@ def shapes_of_results(op, operands):
 def into(op):
     """The fake of an op that writes to given tensors."""
 
-    def check(*args, **outs):
+    def check(*args):
         if op.operands:
             _check_devices(op, args)
             like = _leader(op, args)
-            if any(out.device != like.device for out in outs.values()):
+            if any(out.device != like.device for out in args[-len(op.results) :]):
                 raise RuntimeError(
                     f"Expected all tensors to be on the same device, but a result of {op.name} is not on {like.device}"
                 )
@@ -149,7 +149,7 @@ def of(op):
     return {"halves": halves, "halves_gradient": halves_gradient, "rows": rows}.get(op.form, elementwise)
 
 
-def rope_into(*args, **outs):
+def rope_into(*args):
     """The fake of a rotary embedding that writes to given tensors."""
 
 

@@ -19,16 +19,20 @@ _dynamo = torch.compiler.is_dynamo_compiling
 _autocast = torch.is_autocast_enabled
 
 _FUNCTION = """
-def make(CALLS, KERNEL, DIRECT, OUT, APPLY, PUBLIC, INPLACE, KERNELS, OUTS):
+def make(CALLS, KERNEL, DIRECT, OUT, APPLY, PLAIN, PUBLIC, INPLACE, KERNELS, OUTS):
     DTYPES, FLOATS = CALLS.dtypes, CALLS.floats
 {made}    def {name}({signature}):
 {seed}        if {usual}:
             if out is None:
 {grad}                return KERNEL({arguments}) if _dynamo() else DIRECT({arguments})
             if {fits}:
-                OUT({arguments}, out=out)
-                increment_version((out,))
-                return out
+                try:
+                    OUT({arguments}, out)
+                except RuntimeError:
+                    pass  # the general way resizes `out`, or has torch's words for it
+                else:
+                    increment_version((out,))
+                    return out
 {number}{inplace}        if _dynamo():
             return PUBLIC({passed}{out_passed})
         return CALLS.general(({operands},), ({params}), out)
@@ -36,7 +40,9 @@ def make(CALLS, KERNEL, DIRECT, OUT, APPLY, PUBLIC, INPLACE, KERNELS, OUTS):
 """
 
 _GRAD = """                if ({requires}) and is_grad_enabled():
-                    return PUBLIC({passed}) if _dynamo() else APPLY({arguments})
+                    if _dynamo():
+                        return PUBLIC({passed})
+                    return APPLY({arguments}) if _functorch_active() else PLAIN({arguments})
                 if forward_ad._current_level >= 0 or _functorch_active():
                     return CALLS.call({arguments})
 """
@@ -46,9 +52,13 @@ _NUMBER = """        if {usual}:
             if out is None:
 {grad}                return NUMBER_{at}({arguments}) if _dynamo() else DIRECT_{at}({arguments})
             if {fits}:
-                OUT_{at}({arguments}, out=out)
-                increment_version((out,))
-                return out
+                try:
+                    OUT_{at}({arguments}, out)
+                except RuntimeError:
+                    pass
+                else:
+                    increment_version((out,))
+                    return out
 """
 
 _GENERATOR = """
@@ -58,15 +68,19 @@ def make(OUT, PUBLIC):
             return PUBLIC({passed}, **({{}} if out is None else {{"out": out}}))
         if out is None:
             out = torch.empty(size, dtype=dtype or torch.get_default_dtype(), device=device)
-        OUT({params}out=out)
+        OUT({params}out)
         return out
     return {name}
 """
 
 _NUMBER_INPLACE = """        if {usual}:
-            OUT_{at}({arguments}, out={first})
-            increment_version(({first},))
-            return {first}
+            try:
+                OUT_{at}({arguments}, {first})
+            except RuntimeError:
+                pass
+            else:
+                increment_version(({first},))
+                return {first}
 """
 
 _INPLACE = """
@@ -76,9 +90,13 @@ def make(CALLS, OUT, PUBLIC, OUTS):
         if _dynamo():
             return PUBLIC({passed})
         if {usual}:
-            OUT({arguments}, out={first})
-            increment_version(({first},))
-            return {first}
+            try:
+                OUT({arguments}, {first})
+            except RuntimeError:
+                pass  # the general way has torch's words for it
+            else:
+                increment_version(({first},))
+                return {first}
 {number}        return CALLS.inplace(({operands},), ({params}))
     return {name}_
 """
@@ -139,15 +157,16 @@ def _numbers(calls):
 
 
 def _fits(calls, operands, out, number=None):
-    """Conditions of the usual case for a tensor to write to: it has the result's type and shape, and none a gradient."""
+    """Conditions of the usual case for a tensor to write to: it has the result's type, and none a gradient.
+
+    Whether it has the result's shape the kernel finds out, before it writes.
+    """
     fixed = calls.op.results[0].dtype or (None if calls.values else calls.op.dtypes[0])
     values = [operands[k] for k in calls.values if k != number]
     operands = [o for k, o in enumerate(operands) if k != number]
     made = f"torch.{fixed}" if fixed else f"{values[0]}.dtype"
-    others = [o for o in operands if o != out]
     tests = [f"{out}.__class__ is Tensor"]
     tests += [f"{out}.dtype is {made}"] if made != f"{out}.dtype" else []
-    tests += [f"{o}.shape == {out}.shape" for o in others]
     tests += [f"not {o}.requires_grad" for o in dict.fromkeys([out, *operands])]
     return [*tests, f"not {out}.is_inference()", "forward_ad._current_level < 0", "not _functorch_active()"]
 
@@ -198,7 +217,8 @@ def function(calls, public, inplace=None):
     )
     # `_op` is the call itself, for where torch.compile does not look.
     kernel, out = calls.kernel, calls.outs[()]._op
-    return _compile(source, calls, kernel, kernel._op, out, calls.apply, public, inplace, calls.kernels, calls.outs)
+    apply = calls.apply, calls.apply and calls.apply.plain
+    return _compile(source, calls, kernel, kernel._op, out, *apply, public, inplace, calls.kernels, calls.outs)
 
 
 def shown(op, function):

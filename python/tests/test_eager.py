@@ -166,6 +166,53 @@ def test_out_and_in_place(device):
     close(pointwise.div_(x.clone(), 2, rounding_mode="floor"), x.div(2, rounding_mode="floor"), torch.float32)
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("shape", ((), (1,), (4,), (1, 4), (3, 1), (2, 3, 4), (12,)), ids=str)
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_results_of_another_shape(shape, dtype, device):
+    if device != "cpu" and dtype == torch.float64:
+        pytest.skip("float64 is there on the CPU alone")
+    x, y = tensor((3, 4), dtype, device), tensor((4,), dtype, device)
+    for run in (pointwise.mul, lambda x, y, out: pointwise.mul(x, 2.5, out=out), lambda x, y, out: pointwise.exp(x, out=out)):
+        out = torch.zeros(shape, dtype=dtype, device=device)
+        assert run(x, y, out=out) is out
+        close(out, run(x, y, out=None), dtype)
+    z = tensor(shape, dtype, device)
+    before, version = z.clone(), z._version
+    if shape == (2, 3, 4):
+        close(pointwise.mul_(z, x), before * x, dtype)
+    else:
+        with pytest.raises(RuntimeError, match="broadcast"):
+            pointwise.mul_(z, x)
+        assert torch.equal(z, before) and z._version == version
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.int32, torch.bfloat16, torch.float64), ids=str)
+@pytest.mark.parametrize("size", (1, 15, 257, 1500))
+def test_in_place_of_itself(size, dtype, device):
+    if device != "cpu" and dtype == torch.float64:
+        pytest.skip("float64 is there on the CPU alone")
+    values, row = tensor((3, size), dtype, device), tensor((size,), dtype, device)
+    column = tensor((3, 1), dtype, device)
+    for run, want in (
+        (lambda x: pointwise.mul_(x, x), values * values),
+        (lambda x: pointwise.mul_(x, 3), values * 3),
+        (lambda x: pointwise.mul_(x, row), values * row),
+        (lambda x: pointwise.sub_(x, column), values - column),
+        (lambda x: pointwise.sub(row, x, out=x), row - values),
+        (lambda x: pointwise.sub(3, x, out=x), 3 - values),
+        (lambda x: pointwise.relu_(x), values.relu()),
+        (lambda x: pointwise.clamp_(x, 0, 2), values.clamp(0, 2)),
+    ):
+        x = values.clone()
+        assert run(x) is x
+        close(x, want, dtype)
+    # The rows of a tensor, one further on.
+    both = torch.cat((values, values))
+    with pytest.raises(RuntimeError):
+        pointwise.mul(both[:-1], 2, out=both[1:])
+
+
 def lazily_negated(values):
     """A real tensor whose memory has the negated values: torch negates them when they are read."""
     x = torch.complex(torch.zeros_like(values), -values).conj().imag

@@ -14,8 +14,8 @@ use crate::shell::{Background, cargo, root};
 /// The levels of the loops: functions with these names, made once for each loop.
 const LEVELS: [&str; 2] = ["pointwise::cpu::level::avx2::<", "pointwise::cpu::level::avx512::<"];
 
-/// The functions that a formula's loop calls for a block: a uniform operand, and the loops that load and store one.
-const SPREAD: &str = "<pointwise::cpu::operand::Source>::spread::<";
+/// The functions that a formula's loop calls for a block: those of a uniform operand, and the loops that load and store one.
+const SOURCE: &str = "<pointwise::cpu::operand::Source>::";
 const OPERANDS: &str = "pointwise::cpu::operand::";
 
 /// The loop of an op and an element type.
@@ -183,7 +183,7 @@ fn is_float_map(name: &str) -> bool {
 fn serves_blocks(symbol: &str) -> bool {
     let name = format!("{:#}", rustc_demangle::demangle(symbol));
     let is_loop = |level: &&str| name.strip_prefix(*level).is_some_and(|of| of.starts_with(OPERANDS));
-    name.starts_with(SPREAD) || LEVELS.iter().any(is_loop)
+    name.starts_with(SOURCE) || LEVELS.iter().any(is_loop)
 }
 
 /// Returns the fault of a loop, if it has one.

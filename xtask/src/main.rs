@@ -90,6 +90,10 @@ enum Command {
         /// Test it with PyTorch, too (downloads 0.5 GB the first time)
         #[arg(long)]
         torch: bool,
+        /// Build it for another processor, such as `aarch64-unknown-linux-gnu`, and test nothing (downloads 0.1 GB the first
+        /// time)
+        #[arg(long, conflicts_with = "torch")]
+        target: Option<String>,
     },
 }
 
@@ -136,6 +140,7 @@ fn run() -> Result<()> {
         Command::Spelling { install } => spelling::check(install.consent()),
         Command::Package => package::run(),
         Command::Semver { baseline } => semver::check(baseline),
-        Command::Wheel { torch } => wheel::run(torch),
+        Command::Wheel { torch, target: None } => wheel::run(torch),
+        Command::Wheel { target: Some(target), .. } => wheel::cross(&target),
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask wheel`: the Python package, built and tried in virtual environments under `target/python/`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,13 +21,9 @@ const LONGEST_IMPORT: f64 = 0.05;
 /// PyTorch in another environment.
 pub(crate) fn run(torch: bool) -> Result<()> {
     let start = Instant::now();
-    let wheel = build()?;
-    let bytes = fs::metadata(&wheel).with_context(|| format!("cannot read {}", wheel.display()))?.len();
-    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let wheel = build(None)?;
+    let bytes = size(&wheel)?;
     let seconds = start.elapsed().as_secs_f64();
-    if bytes > LARGEST {
-        bail!("{name} has {:.1} MB, and {:.0} are the most", bytes as f64 / 1e6, LARGEST as f64 / 1e6);
-    }
 
     let plain = Environment::of("plain", &["requirements.txt"])?;
     plain.install(&wheel)?;
@@ -58,15 +55,39 @@ pub(crate) fn run(torch: bool) -> Result<()> {
     Ok(())
 }
 
+/// Builds the wheel for another processor. Nothing here can run it.
+pub(crate) fn cross(target: &str) -> Result<()> {
+    let start = Instant::now();
+    let wheel = build(Some(target))?;
+    let (bytes, seconds) = (size(&wheel)?, start.elapsed().as_secs_f64());
+    println!("{}: {:.1} MB, built in {seconds:.0} s; not tested", wheel.display(), bytes as f64 / 1e6);
+    Ok(())
+}
+
+/// Returns the bytes of a wheel.
+fn size(wheel: &Path) -> Result<u64> {
+    let bytes = fs::metadata(wheel).with_context(|| format!("cannot read {}", wheel.display()))?.len();
+    if bytes > LARGEST {
+        let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+        bail!("{name} has {:.1} MB, and {:.0} are the most", bytes as f64 / 1e6, LARGEST as f64 / 1e6);
+    }
+    Ok(bytes)
+}
+
 /// Folder of everything here.
 fn folder() -> PathBuf {
     target().join("python")
 }
 
-/// Builds the wheel.
-fn build() -> Result<PathBuf> {
-    let tools = Environment::of("build", &["requirements-build.txt"])?;
-    let wheels = folder().join("wheels");
+/// Builds the wheel, for this processor or another.
+fn build(target: Option<&str>) -> Result<PathBuf> {
+    let (tools, wheels) = match target {
+        None => (Environment::of("build", &["requirements-build.txt"])?, folder().join("wheels")),
+        Some(target) => (
+            Environment::of("cross", &["requirements-build.txt", "requirements-cross.txt"])?,
+            folder().join(format!("wheels-{target}")),
+        ),
+    };
     // An older one is not to be mistaken for it.
     if wheels.exists() {
         fs::remove_dir_all(&wheels).with_context(|| format!("cannot empty {}", wheels.display()))?;
@@ -74,6 +95,10 @@ fn build() -> Result<PathBuf> {
     add_notices()?;
     let mut maturin = Command::new(tools.program("maturin"));
     maturin.current_dir(root().join("python")).args(["build", "--release", "--out"]).arg(&wheels);
+    if let Some(target) = target {
+        // Zig has the C library of each target, and links. maturin asks Python for it, that of its own environment.
+        maturin.args(["--zig", "--target", target]).env("PATH", tools.path()?);
+    }
     run_command(&mut maturin)?;
     let found = fs::read_dir(&wheels).with_context(|| format!("cannot read {}", wheels.display()))?;
     let wheel =
@@ -126,6 +151,13 @@ impl Environment {
         }
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(environment)
+    }
+
+    /// `PATH` with its programs first.
+    fn path(&self) -> Result<OsString> {
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&others));
+        std::env::join_paths(all).context("a folder of PATH has a colon in its name")
     }
 
     fn program(&self, name: &str) -> PathBuf {

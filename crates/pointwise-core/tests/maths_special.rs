@@ -105,6 +105,19 @@ fn maximum_and_minimum() {
     }
 }
 
+#[test]
+fn clamp_is_a_maximum_and_a_minimum() {
+    let numbers = [0.0, -0.0, 1.0, -1.0, TINY, -TINY, MAX, -MAX, INF, -INF, NAN, -NAN, f32::from_bits(0x7f80_0001)];
+    for x in numbers {
+        for low in numbers {
+            for high in numbers {
+                let expected = maths::minimum(maths::maximum(x, low), high);
+                assert_eq!(maths::clamp(x, low, high).to_bits(), expected.to_bits(), "{x} {low} {high}");
+            }
+        }
+    }
+}
+
 /// C99, annex F.10.4.4, and the signs of odd powers.
 const POWERS: &[(f32, f32, f32)] = &[
     (0.0, -3.0, INF),

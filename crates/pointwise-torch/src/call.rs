@@ -9,7 +9,7 @@ use crate::abi::{Api, Element, Handle};
 use crate::aligned::{Aligned, With};
 use crate::layout;
 use crate::registry::{Call, Form, OpSpec, ResultSpec};
-use crate::tensor::{Place, Raw, Tensor};
+use crate::tensor::{Place, Raw, Tensor, overlap, shares};
 
 /// An operand.
 #[derive(Debug)]
@@ -388,6 +388,7 @@ pub(crate) unsafe fn launch_on(
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {
+        refuse_shared(op, known, results)?;
         let aligned = Aligned::new(op, known, results)?;
         let with = With { op, element, device, stream, params, rng };
         // SAFETY: the caller's promise.
@@ -417,6 +418,24 @@ pub(crate) unsafe fn launch_on(
     // SAFETY: a new tensor, which torch's allocator gives to later work of this stream alone once it is dropped.
     let workspace = unsafe { view_mut(device, memory.data(api)?, element, &sizes, &strides) }?;
     op.call(&call, &mut targets, Some(workspace)).map_err(say)
+}
+
+/// Refuses results that share memory with each other, or with operands that are not in their place: other calls leave
+/// that to pointwise.
+fn refuse_shared(op: &OpSpec, known: &[Known<'_>], results: &[Raw<'_>]) -> Result<(), String> {
+    for (k, (result, spec)) in results.iter().zip(&op.results).enumerate() {
+        let operands = known.iter().filter_map(|known| match known {
+            Known::Tensor(raw) => Some(raw),
+            Known::Number(_) => None,
+        });
+        if shares(result, operands) || results[..k].iter().any(|other| overlap(other, result)) {
+            return Err(format!(
+                "{}: the tensor for {} shares memory with an operand or another result, or with itself: clone() it first",
+                op.name, spec.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A view of torch's memory. (f64 has none.)

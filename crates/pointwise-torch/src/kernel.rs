@@ -122,7 +122,7 @@ impl Library {
         }
         let results = if slot.out {
             overload.push("out");
-            arguments.push("*".to_owned());
+            // No `*` before them: torch takes arguments by name slowly.
             for (k, result) in op.results.iter().enumerate() {
                 let letter = (b'a' + k as u8) as char;
                 arguments.push(format!("Tensor({letter}!) {}", out_name(op, result.name)));

@@ -15,7 +15,7 @@ use crate::abi::{Api, Element, Handle, Word};
 use crate::call::{self, Known, scalar};
 use crate::layout;
 use crate::registry::{OpSpec, OperandSpec};
-use crate::tensor::{Place, Raw, Tensor};
+use crate::tensor::{Place, Raw, Tensor, shares};
 
 /// The place of an op's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -468,23 +468,6 @@ fn is_exact(number: Number, element: Element) -> bool {
         Element::Of(dtype) if dtype.is_float() => value as f32 as i128 == i128::from(value),
         _ => true,
     }
-}
-
-/// True if torch must judge a result's memory: indices may share an element, or an operand overlaps it without being in
-/// its place. torch runs some of these calls, and refuses others in words of its own.
-fn shares(out: &Raw<'_>, raws: &[Raw<'_>]) -> bool {
-    let range = |raw: &Raw<'_>| {
-        let bytes = layout::extent(raw.sizes, raw.strides).max(0) as usize * raw.element.size();
-        raw.data.addr()..raw.data.addr() + bytes
-    };
-    let written = range(out);
-    let overlaps = |raw: &Raw<'_>| {
-        let read = range(raw);
-        let same = raw.element == out.element && raw.strides == out.strides && raw.sizes == out.sizes;
-        read.start < written.end && written.start < read.end && !(same && read.start == written.start)
-    };
-    let may_repeat = !layout::is_contiguous(out.sizes, out.strides) && layout::may_repeat(out.sizes, out.strides);
-    may_repeat || raws.iter().any(overlaps)
 }
 
 /// Element type and device of a call, if its result is of the type of all its tensors with dimensions.

@@ -44,7 +44,7 @@ impl Rope {
         let settings = "Tensor cos, Tensor sin, Tensor? position_ids, int offset, int? rotary_dim, str layout, str pairs, \
             str rotated_lanes, float q_scale, float k_scale, bool backward";
         match self.out {
-            true => format!("{}.out({tensors}, {settings}, *, {outs}) -> ()", self.name()),
+            true => format!("{}.out({tensors}, {settings}, {outs}) -> ()", self.name()),
             false => format!("{}({tensors}, {settings}) -> {results}", self.name()),
         }
     }

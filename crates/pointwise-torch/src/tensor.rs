@@ -1,9 +1,11 @@
 //! torch's tensors: owned handles, and what they say of themselves.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 use crate::abi::{Api, Element, Handle};
+use crate::layout;
 
 /// An owned handle of a tensor.
 #[derive(Debug)]
@@ -178,4 +180,28 @@ impl Tensor {
         };
         Ok(Raw { data: data.cast(), element, sizes: list(sizes), strides: list(strides), place })
     }
+}
+
+/// The addresses from the first element to behind the last.
+fn range(raw: &Raw<'_>) -> Range<usize> {
+    let bytes = layout::extent(raw.sizes, raw.strides).max(0) as usize * raw.element.size();
+    raw.data.addr()..raw.data.addr() + bytes
+}
+
+/// True if two tensors share memory, for all that their ranges say.
+pub(crate) fn overlap(a: &Raw<'_>, b: &Raw<'_>) -> bool {
+    let (a, b) = (range(a), range(b));
+    a.start < b.end && b.start < a.end
+}
+
+/// True if elements of a result are not each its own: indices may share one, or an operand overlaps it without being in
+/// its place. torch runs some of these calls, and refuses others.
+pub(crate) fn shares<'a>(out: &Raw<'_>, raws: impl IntoIterator<Item = &'a Raw<'a>>) -> bool {
+    let same = |raw: &Raw<'_>| {
+        let mut steps = raw.sizes.iter().zip(raw.strides.iter().zip(out.strides));
+        let lies_alike = raw.sizes == out.sizes && steps.all(|(size, (a, b))| *size == 1 || a == b);
+        raw.element == out.element && raw.data == out.data && lies_alike
+    };
+    let may_repeat = !layout::is_contiguous(out.sizes, out.strides) && layout::may_repeat(out.sizes, out.strides);
+    may_repeat || raws.into_iter().any(|raw| overlap(raw, out) && !same(raw))
 }

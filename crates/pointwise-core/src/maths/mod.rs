@@ -31,7 +31,7 @@ pub use fmod::{floor_divide, fmod, remainder};
 pub use hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use log::{ln, log1p, log2, softplus};
 pub use pow::pow;
-pub use prim::{maximum, minimum};
+pub use prim::{clamp, maximum, minimum};
 pub use root::rsqrt;
 pub use trig::{cos, is_far, sin, sincos, sincos_tight, sincos_tight_far, sincos_tight_near, sincospi};
 

@@ -233,13 +233,7 @@ pub fn maximum(a: f32, b: f32) -> f32 {
         ptx!("max.NaN.f32 {}, {}, {};", a, b)
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let larger = if a > b { a } else { b };
-        // Equal numbers have equal bits, except zeros: AND keeps the sign only if both have it.
-        let tie = f32::from_bits(a.to_bits() & b.to_bits());
-        let ordered = if a == b { tie } else { larger };
-        if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { ordered }
-    }
+    if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { larger(a, b) }
 }
 
 /// The smaller of two numbers as `torch.minimum`: NaN if either is NaN, and `-0` below `+0`.
@@ -250,12 +244,40 @@ pub fn minimum(a: f32, b: f32) -> f32 {
         ptx!("min.NaN.f32 {}, {}, {};", a, b)
     }
     #[cfg(not(target_arch = "nvptx64"))]
+    if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { smaller(a, b) }
+}
+
+/// `minimum(maximum(x, low), high)`.
+#[inline(always)]
+pub fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    #[cfg(target_arch = "nvptx64")]
     {
-        let smaller = if a < b { a } else { b };
-        let tie = f32::from_bits(a.to_bits() | b.to_bits());
-        let ordered = if a == b { tie } else { smaller };
-        if a.is_nan() | b.is_nan() { f32::from_bits(CANONICAL_NAN) } else { ordered }
+        minimum(maximum(x, low), high)
     }
+    // NaN is looked for once.
+    #[cfg(not(target_arch = "nvptx64"))]
+    if x.is_nan() | low.is_nan() | high.is_nan() {
+        f32::from_bits(CANONICAL_NAN)
+    } else {
+        smaller(larger(x, low), high)
+    }
+}
+
+/// The larger of two numbers, `+0` above `-0`; of NaN any bits.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    // The same bits twice, but of two zeros one each: AND keeps the sign only if both have it.
+    let (one, other) = (if a > b { a } else { b }, if b > a { b } else { a });
+    f32::from_bits(one.to_bits() & other.to_bits())
+}
+
+/// The smaller of two numbers, `-0` below `+0`; of NaN any bits.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn smaller(a: f32, b: f32) -> f32 {
+    let (one, other) = (if a < b { a } else { b }, if b < a { b } else { a });
+    f32::from_bits(one.to_bits() | other.to_bits())
 }
 
 /// `x`, but not below the non-zero bound `low`; NaN stays NaN. One instruction on the GPU and on x86.

@@ -57,6 +57,10 @@ const _: () = {
         fn name(self, other: Self) -> Self {
             wrap(prim::name(get([self]), get([other])))
         }
+        #[inline(always)]
+        fn clamp(self, min: Self, max: Self) -> Self {
+            wrap(prim::clamp(get([self]), get([min]), get([max])))
+        }
         #[duplicate_item(name; [remainder]; [floor_divide]; [trunc_divide]; [pow])]
         #[inline(always)]
         fn name(self, other: Self) -> Self {

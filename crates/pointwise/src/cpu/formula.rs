@@ -16,6 +16,8 @@ use super::lanes::by_f16c;
 #[cfg(target_arch = "x86_64")]
 use super::level::AVX512;
 use super::level::{Loop, at, at_best};
+#[cfg(target_arch = "x86_64")]
+use super::operand::Repeat;
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target, prefetch};
 use super::parallel::split;
 use super::runs::runs;
@@ -136,13 +138,14 @@ where
             #[cfg(target_arch = "x86_64")]
             if const { LEVEL == AVX512 && goes_directly::<E, F, O>() }
                 && let (Some(operands), [y, ..]) = (operands.first_chunk::<N>(), results)
+                && let Some(places) = places::<E, F, O, N>(operands, y, n)
             {
-                if N == 2 && operands[N - 1].is_uniform() && lie_apart::<E, F, O>(&operands[..1], y, n) {
-                    return direct::<E, F, O, N, R, true>(operands, y.pointer, n, words);
-                }
-                if lie_apart::<E, F, O>(operands, y, n) {
-                    return direct::<E, F, O, N, R, false>(operands, y.pointer, n, words);
-                }
+                return match places.first() {
+                    Some(Place::Result) if const { may_be_result::<O>() } => {
+                        direct::<E, F, O, N, R, LEVEL, true>(operands, &places, y.pointer, n, words)
+                    }
+                    _ => direct::<E, F, O, N, R, LEVEL, false>(operands, &places, y.pointer, n, words),
+                };
             }
             blocks::<E, F, O, N, R, LEVEL>(operands, results, n, words, draw);
         }
@@ -159,28 +162,72 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
-/// True if some operands and the result are contiguous, and the result shares no memory with them.
+/// Where an operand of a [`direct`] loop lies.
 #[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn lie_apart<E: Element, F: Element, O: OpData>(operands: &[Source], result: &Target, n: usize) -> bool {
-    let size = |is_bool: bool, size: usize| if is_bool { 1 } else { size };
-    let y = result.pointer.addr();
-    let end = y + n * size(O::INFO.bool_results() == 1, size_of::<F>());
-    let apart = |(k, source): (usize, &Source)| {
-        let (x, size) = (source.pointer.addr(), size(is_bool(O::INFO.bool_operands(), k), size_of::<E>()));
-        source.word.is_none() && source.step == 1 && (x + n * size <= y || end <= x)
-    };
-    result.step == 1 && operands.iter().enumerate().all(apart)
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// One element after another, in memory that the result has no part of.
+    Apart,
+    /// It is the result.
+    Result,
+    /// One element, which is the same for all.
+    Uniform,
 }
 
-/// The one result in one loop; the second operand may be uniform.
-///
-/// # Safety
-/// The contract of [`FormulaFn`] holds; the other operands and the result [`lie_apart`].
+/// Returns where the operands of a [`direct`] loop lie: the result is contiguous, and the first operand alone may be it.
+/// `None` if there is no such loop.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
+fn places<E: Element, F: Element, O: OpData, const N: usize>(
     operands: &[Source; N],
+    result: &Target,
+    n: usize,
+) -> Option<[Place; N]> {
+    let of_result = if O::INFO.bool_results() == 1 { 1 } else { size_of::<F>() };
+    let y = result.pointer.addr();
+    let end = y + n * of_result;
+    let mut places = [Place::Apart; N];
+    let mut k = 0;
+    while k < N {
+        let (source, is_bool) = (&operands[k], is_bool(const { O::INFO.bool_operands() }, k));
+        let size = if is_bool { 1 } else { size_of::<E>() };
+        let x = source.pointer.addr();
+        places[k] = match source.word {
+            Some(_) if is_bool || source.has_elements::<E>() => Place::Uniform,
+            Some(_) => return None,
+            None if source.step == 0 => Place::Uniform,
+            None if source.step != 1 => return None,
+            None if x + n * size <= y || end <= x => Place::Apart,
+            None if const { may_be_result::<O>() } && k == 0 && x == y && size == of_result => Place::Result,
+            None => return None,
+        };
+        k += 1;
+    }
+    (result.step == 1).then_some(places)
+}
+
+/// True if a [`direct`] loop whose first operand is the result is worth its code: not for a gradient, and not for three
+/// operands.
+#[cfg(target_arch = "x86_64")]
+const fn may_be_result<O: OpData>() -> bool {
+    O::INFO.operands.len() <= 2 && !O::INFO.is_gradient()
+}
+
+/// Elements of a uniform operand: bools, or of type `E`.
+#[cfg(target_arch = "x86_64")]
+#[repr(align(64))]
+struct Elements<E>([MaybeUninit<E>; BLOCK]);
+
+/// The one result in one loop, where no operand is uniform, or in blocks. With `OVER` the first operand is the result.
+///
+/// # Safety
+/// The contract of [`FormulaFn`] holds; [`places`] are those of the operands, the first being `Place::Result` with `OVER`
+/// and no other one ever; the processor has `LEVEL`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn direct<E, F, O, const N: usize, const R: usize, const LEVEL: u8, const OVER: bool>(
+    operands: &[Source; N],
+    places: &[Place; N],
     y: *mut u8,
     n: usize,
     words: &ParamWords,
@@ -190,36 +237,72 @@ unsafe fn direct<E, F, O, const N: usize, const R: usize, const UNIFORM: bool>(
     O: OpData + Formula<E::Compute, N, R, F::Compute>,
 {
     let op = O::from_words(words);
-    let bools = const { O::INFO.bool_operands() };
-    let (mut value, mut truth) = ([MaybeUninit::new(E::Compute::ZERO)], [MaybeUninit::new(Logic::ZERO)]);
-    if UNIFORM && n > 0 {
-        let last = operands[N - 1];
-        // SAFETY: the caller's contract.
-        unsafe {
-            if is_bool(bools, N - 1) {
-                last.spread::<Bool>(&mut truth);
-            } else {
-                last.spread::<E>(&mut value);
-            }
-        }
-    }
-    // SAFETY: both were written when they were made.
-    let (value, truth) = unsafe { (value[0].assume_init(), truth[0].assume_init().0) };
+    let mut elements = [const { Elements::<E>([const { MaybeUninit::uninit() }; BLOCK]) }; N];
     // Copies: what is written might be the operands' own list, for all that the compiler knows.
-    let pointers = operands.map(|source| source.pointer);
+    let (mut pointers, mut steps) = ([std::ptr::null(); N], [0; N]);
+    let mut block = n;
+    let mut k = 0;
+    while k < N {
+        let (source, is_bool) = (operands[k], is_bool(const { O::INFO.bool_operands() }, k));
+        if places[k] == Place::Uniform {
+            block = BLOCK.min(n);
+            let to = elements[k].0.as_mut_ptr();
+            // SAFETY: the caller's contract; a block of elements, none of which is smaller than a bool.
+            unsafe {
+                if is_bool {
+                    at::<LEVEL, _>(Repeat::<Bool> { source, to: to.cast(), n: block });
+                } else {
+                    at::<LEVEL, _>(Repeat::<E> { source, to: to.cast(), n: block });
+                }
+            }
+            pointers[k] = to.cast_const().cast();
+        } else {
+            (pointers[k], steps[k]) = (source.pointer, if is_bool { 1 } else { size_of::<E>() });
+        }
+        k += 1;
+    }
+    let step = if const { O::INFO.bool_results() == 1 } { 1 } else { size_of::<F>() };
+    let mut start = 0;
+    while start < n {
+        let len = block.min(n - start);
+        let pointers = std::array::from_fn(|k| pointers[k].wrapping_add(start * steps[k]));
+        // SAFETY: the caller's contract; a uniform operand has a block of elements.
+        unsafe { stretch::<E, F, O, N, R, OVER>(&op, pointers, y.add(start * step), len) };
+        start += len;
+    }
+}
+
+/// `n` elements of the one result.
+///
+/// # Safety
+/// The pointers are aligned and valid for as many elements; no operand but the first with `OVER`, which is the result,
+/// shares memory with it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn stretch<E, F, O, const N: usize, const R: usize, const OVER: bool>(
+    op: &O,
+    pointers: [*const u8; N],
+    y: *mut u8,
+    n: usize,
+) where
+    E: Element,
+    F: Element,
+    O: OpData + Formula<E::Compute, N, R, F::Compute>,
+{
+    let bools = const { O::INFO.bool_operands() };
+    // By one pointer the compiler sees that an element is read before it is written, and no other one is.
+    let pointer = |k: usize| if OVER && k == 0 { y.cast_const() } else { pointers[k] };
     let mut i = 0;
     while i < n {
-        // SAFETY: the caller's contract; of a uniform operand nothing is read here.
+        // SAFETY: the caller's contract.
         unsafe {
-            let values = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
-                (true, _) => E::Compute::ZERO,
-                (_, true) => value,
-                _ => pointers[k].cast::<E>().add(i).read().widen(),
+            let values = std::array::from_fn(|k| match is_bool(bools, k) {
+                true => E::Compute::ZERO,
+                false => pointer(k).cast::<E>().add(i).read().widen(),
             });
-            let truths = std::array::from_fn(|k| match (is_bool(bools, k), UNIFORM && k + 1 == N) {
-                (false, _) => false,
-                (_, true) => truth,
-                _ => pointers[k].cast::<Bool>().add(i).read().widen().0,
+            let truths = std::array::from_fn(|k| match is_bool(bools, k) {
+                true => pointer(k).cast::<Bool>().add(i).read().widen().0,
+                false => false,
             });
             let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
             if const { O::INFO.bool_results() } == 1 {
@@ -532,16 +615,23 @@ impl<const T: usize> FormulaRun<'_, T> {
         let count = this.results.len();
         split(this.walk.numel() as usize, |start, len| {
             let mut draw = Draw { blocks: this.rng.blocks(), first: start as u64 };
-            runs(this.walk, start, len, |first, step, n| {
+            // A run differs from another by the pointers alone.
+            let (_, step) = this.walk.inner();
+            let none = Source { pointer: std::ptr::null(), step: 0, word: None };
+            let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
+            for (k, word) in this.given.iter().enumerate() {
+                (sources[k].step, sources[k].word) = (step[count + k] as isize, *word);
+            }
+            for (target, step) in targets.iter_mut().zip(&step[..count]) {
+                target.step = *step as isize;
+            }
+            runs(this.walk, start, len, |first, _, n| {
                 let bytes = |k: usize| first[k] as isize * this.sizes[k] as isize;
-                let none = Source { pointer: std::ptr::null(), step: 0, word: None };
-                let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);
-                for (k, (operand, word)) in this.operands.iter().zip(this.given).enumerate() {
-                    let pointer = operand.wrapping_offset(bytes(count + k));
-                    sources[k] = Source { pointer, step: step[count + k] as isize, word: *word };
+                for (k, operand) in this.operands.iter().enumerate() {
+                    sources[k].pointer = operand.wrapping_offset(bytes(count + k));
                 }
                 for (k, result) in this.results.iter().enumerate() {
-                    targets[k] = Target { pointer: result.wrapping_offset(bytes(k)), step: step[k] as isize };
+                    targets[k].pointer = result.wrapping_offset(bytes(k));
                 }
                 let (sources, targets) = (&sources[..this.operands.len()], &targets[..count]);
                 // SAFETY: the caller's contract; parts are disjoint in every result.

@@ -39,6 +39,52 @@ impl Source {
             values.fill(MaybeUninit::new(unsafe { self.pointer.cast::<E>().read() }.widen()));
         }
     }
+
+    /// True unless it is a number of the compute type that the element type does not have. A function of its own, as
+    /// [`Source::spread`].
+    #[cfg(target_arch = "x86_64")]
+    #[inline(never)]
+    pub(super) fn has_elements<E: Element>(&self) -> bool {
+        self.word.is_none_or(|word| {
+            let number = E::Compute::from_word(word);
+            E::narrow(number).widen().to_word() == number.to_word()
+        })
+    }
+}
+
+/// Writes the element of a uniform operand `n` times.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Repeat<E> {
+    /// The operand.
+    pub(super) source: Source,
+    /// The first of the elements.
+    pub(super) to: *mut E,
+    /// As many.
+    pub(super) n: usize,
+}
+
+/// # Safety
+/// If there are any elements, the first is valid for reading; the others are for writing.
+#[cfg(target_arch = "x86_64")]
+impl<E: Element> Loop for Repeat<E> {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Repeat { source, to, n } = self;
+        if n == 0 {
+            return;
+        }
+        let element = match source.word {
+            Some(word) => E::narrow(E::Compute::from_word(word)),
+            // SAFETY: the caller's contract.
+            None => unsafe { source.pointer.cast::<E>().read() },
+        };
+        let mut i = 0;
+        while i < n {
+            // SAFETY: the caller's contract.
+            unsafe { to.add(i).write(element) };
+            i += 1;
+        }
+    }
 }
 
 /// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.

@@ -192,7 +192,8 @@ impl Form {
     }
 }
 
-/// An op of one kind in one element type, each operand in each form, at each level.
+/// An op of one kind in one element type, each operand in each form, at each level; in a new result, and over each operand
+/// and several at once, where these are the very same memory.
 fn check_mixed<E: Element, const N: usize, const BOOLS: u16, const ANSWER: bool>()
 where
     E::Compute: Num,
@@ -209,7 +210,7 @@ where
         let values: [Vec<E>; N] = from_fn(|k| (0..len(k)).map(|i| E::from_f64(whole(k, i) as f64)).collect());
         let truths: [Vec<Bool>; N] = from_fn(|k| (0..len(k)).map(|i| Bool(u8::from(whole(k, i) == 1))).collect());
         let is_number = |k: usize| matches!(forms[k], Form::Number);
-        let operands: [*const u8; N] = from_fn(|k| match (is_number(k), is_bool(k)) {
+        let pointers: [*const u8; N] = from_fn(|k| match (is_number(k), is_bool(k)) {
             (true, _) => std::ptr::null(),
             (_, true) => truths[k].as_ptr().cast(),
             _ => values[k].as_ptr().cast(),
@@ -222,9 +223,16 @@ where
         });
         let walk = Walk::new(&Shape::new(&[ROWS, COLUMNS]).unwrap(), &along);
         let size = |is_bool: bool| if is_bool { 1 } else { size_of::<E>() };
-        at_each(|level| {
-            let (mut y, mut answer) = (vec![E::from_f64(0.0); ROWS * COLUMNS], vec![Bool(0); ROWS * COLUMNS]);
-            let result = if ANSWER { answer.as_mut_ptr().cast() } else { y.as_mut_ptr().cast() };
+        let may_be_result = |k: usize| is_bool(k) == ANSWER && matches!(forms[k], Form::Full);
+        let check = |level: u8, over: u32| {
+            let is_over = |k: usize| over >> k & 1 == 1;
+            let first = over.trailing_zeros() as usize;
+            let (mut y, mut answer) = match over {
+                0 => (vec![E::from_f64(0.0); ROWS * COLUMNS], vec![Bool(0); ROWS * COLUMNS]),
+                _ => (values[first].clone(), truths[first].clone()),
+            };
+            let result: *mut u8 = if ANSWER { answer.as_mut_ptr().cast() } else { y.as_mut_ptr().cast() };
+            let operands: [*const u8; N] = from_fn(|k| if is_over(k) { result.cast_const() } else { pointers[k] });
             let run = FormulaRun {
                 op: formula::<E, E, Mixed<N, BOOLS, ANSWER>, N, 1>,
                 walk: &walk,
@@ -238,13 +246,17 @@ where
             // SAFETY: the walk's places lie in the vectors, of the types that the op has.
             unsafe { run.run() };
             for (i, (y, answer)) in y.iter().zip(&answer).enumerate() {
-                let part = |k: usize| whole(k, forms[k].place(i / COLUMNS, i % COLUMNS));
+                let of = |k: usize| if is_over(k) { first } else { k };
+                let part = |k: usize| whole(of(k), forms[k].place(i / COLUMNS, i % COLUMNS));
                 let sum = (0..N).fold(0, |sum, k| 2 * sum + part(k));
                 let (got, expected) =
                     if ANSWER { (answer.to_f64(), f64::from(u8::from(sum > 0))) } else { (y.to_f64(), sum as f64) };
-                assert_eq!(got, expected, "element {i} of {}, bools {BOOLS:b}, {forms:?}, at level {level}", E::DTYPE);
+                let name = format!("{}, bools {BOOLS:b}, {forms:?}, over {over:b}, at level {level}", E::DTYPE);
+                assert_eq!(got, expected, "element {i} of {name}");
             }
-        });
+        };
+        let over = |over: &u32| (0..N).all(|k| over >> k & 1 == 0 || may_be_result(k));
+        at_each(|level| (0..1 << N).filter(over).for_each(|over| check(level, over)));
     }
 }
 
@@ -252,6 +264,12 @@ fn check_all_mixed<E: Element>()
 where
     E::Compute: Num,
 {
+    check_mixed::<E, 1, 0, false>();
+    check_mixed::<E, 1, 0b1, true>();
+    check_mixed::<E, 2, 0, false>();
+    check_mixed::<E, 2, 0, true>();
+    check_mixed::<E, 2, 0b11, true>();
+    check_mixed::<E, 3, 0, false>();
     check_mixed::<E, 2, 0b01, false>();
     check_mixed::<E, 2, 0b10, false>();
     check_mixed::<E, 3, 0b001, false>();
@@ -273,6 +291,35 @@ fn bools_beside_elements_of_every_size_agree() {
     check_all_mixed::<f32>();
     check_all_mixed::<i64>();
     // Results of a rounded type go by blocks.
+    check_mixed::<bf16, 1, 0, false>();
+    check_mixed::<bf16, 2, 0, false>();
     check_mixed::<bf16, 2, 0b10, false>();
     check_mixed::<bf16, 2, 0b10, true>();
+}
+
+#[test]
+fn a_number_that_no_element_has_is_not_rounded() {
+    // 2 a + b is above 0 by less than bf16 can tell.
+    let a = vec![bf16::from_f32(1.0); 700];
+    let b = -2.0_f32 * (1.0 - f32::EPSILON * 64.0);
+    let pointers = [a.as_ptr().cast(), std::ptr::null()];
+    let mut steps = [[0; MAX_DIMS]; 4];
+    (steps[0][0], steps[1][0]) = (1, 1);
+    let walk = Walk::new(&Shape::new(&[a.len()]).unwrap(), &steps);
+    at_each(|level| {
+        let mut answer = vec![Bool(0); a.len()];
+        let run = FormulaRun {
+            op: formula::<bf16, bf16, Mixed<2, 0, true>, 2, 1>,
+            walk: &walk,
+            operands: &pointers,
+            given: &[None, Some(b.to_word())],
+            results: &[answer.as_mut_ptr().cast()],
+            sizes: [1, 2, 2, 0],
+            words: &ParamWords::default(),
+            rng: Philox::default(),
+        };
+        // SAFETY: the walk's places lie in the vectors, of the types that the op has.
+        unsafe { run.run() };
+        assert!(answer.iter().all(|answer| answer.0 == 1), "at level {level}");
+    });
 }
