@@ -43,6 +43,13 @@ impl RawEvent {
         self.raw
     }
 
+    /// True if the work before it is done. False if the driver fails.
+    pub(super) fn is_done(&self) -> bool {
+        let Ok(_current) = self.context.make_current() else { return false };
+        // SAFETY: the event is live.
+        unsafe { call!(self.context.api, cuEventQuery(self.raw)) }.is_ok()
+    }
+
     /// Waits, on the host, for the work before it.
     pub(super) fn synchronize(&self) -> Result<()> {
         let _current = self.context.make_current()?;

@@ -174,6 +174,7 @@ driver! {
     cuEventCreate(event: *mut Handle, flags: c_uint);
     cuEventDestroy_v2(event: Handle);
     cuEventRecord(event: Handle, stream: Handle);
+    cuEventQuery(event: Handle);
     cuEventSynchronize(event: Handle);
     cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
 }

@@ -130,6 +130,8 @@ fn api() -> Api {
         cuEventCreate: capture::event_create,
         cuEventDestroy_v2: capture::event_destroy,
         cuEventRecord: capture::event_record,
+        // What is queued is done: as after a wait.
+        cuEventQuery: capture::event_synchronize,
         cuEventSynchronize: capture::event_synchronize,
         cuEventElapsedTime: capture::event_elapsed,
     }
