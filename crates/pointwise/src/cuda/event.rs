@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr::null_mut;
 
 use super::Context;
-use super::sys::{Handle, call};
+use super::sys::{Handle, call, code};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
 
@@ -43,11 +43,15 @@ impl RawEvent {
         self.raw
     }
 
-    /// True if the work before it is done. False if the driver fails.
-    pub(super) fn is_done(&self) -> bool {
-        let Ok(_current) = self.context.make_current() else { return false };
+    /// True if the work before it is done. `None` if the driver does not say: a capture may have recorded the event.
+    pub(super) fn is_done(&self) -> Option<bool> {
+        let _current = self.context.make_current().ok()?;
         // SAFETY: the event is live.
-        unsafe { call!(self.context.api, cuEventQuery(self.raw)) }.is_ok()
+        match unsafe { (self.context.api.cuEventQuery)(self.raw) } {
+            0 => Some(true),
+            code::NOT_READY => Some(false),
+            _ => None,
+        }
     }
 
     /// Waits, on the host, for the work before it.

@@ -94,7 +94,7 @@ impl Kernels {
         if self.by_key.len() < most {
             return;
         }
-        let done = self.marks.iter().filter(|(_, (_, event))| event.is_done());
+        let done = self.marks.iter().filter(|(_, (_, event))| event.is_done() == Some(true));
         let done: HashMap<usize, u64> = done.map(|(stream, (time, _))| (*stream, *time)).collect();
         while self.by_key.len() >= most {
             let old = self.by_key.iter().filter(|(_, kernel)| Arc::strong_count(kernel) == 1 && kernel.is_done(&done));
@@ -114,29 +114,30 @@ impl Kernels {
     }
 
     /// Records an event on a stream, unless the one from before is still awaited.
-    fn mark(&mut self, context: &'static Context, stream: &RawStream, time: u64) -> Result<()> {
-        if self.marks.get(&stream.raw().addr()).is_some_and(|(_, event)| !event.is_done()) {
+    fn mark(&mut self, held: &Held<'_>, time: u64) -> Result<()> {
+        let stream = held.raw();
+        if self.marks.get(&stream.addr()).is_some_and(|(_, event)| event.is_done() == Some(false)) {
             return Ok(());
         }
-        let event = RawEvent::new(context, RawEvent::NO_TIMING)?;
+        let event = RawEvent::new(held.context, RawEvent::NO_TIMING)?;
         // SAFETY: the stream is of the call under way, live and of the context.
-        unsafe { event.record(stream.raw()) }?;
-        self.marks.insert(stream.raw().addr(), (time, event));
+        unsafe { event.record(stream) }?;
+        self.marks.insert(stream.addr(), (time, event));
         Ok(())
     }
 }
 
 impl Context {
-    /// Returns the kernel of a key, for a call on a stream that is not captured. If it is not loaded, `image` gives its PTX, with
-    /// a NUL byte behind, compute capability and version.
+    /// Returns the kernel of a key, for a call on a stream: the device's own without one. If it is not loaded, `image` gives its PTX,
+    /// with a NUL byte behind, compute capability and version. The stream is not captured then.
     ///
     /// # Errors
-    /// Those of `image`; the driver's.
+    /// Those of `image`; a stream that another thread captures; the driver's.
     pub(crate) fn kernel(
         &'static self,
         key: String,
         symbol: &str,
-        stream: &RawStream,
+        stream: Option<&Arc<RawStream>>,
         image: impl FnOnce() -> Result<(String, u32, (u32, u32))>,
     ) -> Result<Arc<LoadedKernel>> {
         let kernels = &self.kernels;
@@ -149,7 +150,7 @@ impl Context {
         let _relaxed = Relaxed::new(self)?;
         all.make_room(kernels.most);
         let time = kernels.clock.fetch_add(1, Ordering::SeqCst) + 1;
-        all.mark(self, stream, time)?;
+        all.mark(&self.hold(stream)?, time)?;
         let module = load(self, symbol, &Image { bytes: text.as_bytes(), sm, ptx }, 0)?;
         let kernel = Arc::new(LoadedKernel { module, loaded: time, uses: Mutex::default() });
         all.by_key.insert(key, Arc::clone(&kernel));
@@ -171,13 +172,13 @@ mod tests {
         Box::leak(Box::new(context))
     }
 
-    fn kernel(context: &'static Context, key: usize, stream: &RawStream) -> Arc<LoadedKernel> {
-        context.kernel(key.to_string(), "fused", stream, || Ok(("\0".to_owned(), 80, (7, 0)))).unwrap()
+    fn kernel(context: &'static Context, key: usize, stream: &Arc<RawStream>) -> Arc<LoadedKernel> {
+        context.kernel(key.to_string(), "fused", Some(stream), || Ok(("\0".to_owned(), 80, (7, 0)))).unwrap()
     }
 
     fn launch(context: &'static Context, key: usize, stream: &Arc<RawStream>) {
-        let held = context.hold(Some(stream)).unwrap();
-        kernel(context, key, stream).launch(&held, |_| Ok(())).unwrap();
+        let kernel = kernel(context, key, stream);
+        kernel.launch(&context.hold(Some(stream)).unwrap(), |_| Ok(())).unwrap();
     }
 
     fn is_loaded(context: &'static Context, key: usize) -> bool {
@@ -241,11 +242,11 @@ mod tests {
         for failing in ["cuModuleLoadDataEx", "cuEventCreate", "cuEventRecord"] {
             stub::fail(failing);
             let image = || Ok(("\0".to_owned(), 80, (7, 0)));
-            assert!(context.kernel("0".to_owned(), "fused", &stream, image).is_err(), "{failing}");
+            assert!(context.kernel("0".to_owned(), "fused", Some(&stream), image).is_err(), "{failing}");
         }
         stub::fail("");
         let refused = || Err(ErrorKind::Unsupported { what: String::new(), advice: String::new() }.into());
-        assert!(context.kernel("0".to_owned(), "fused", &stream, refused).is_err());
+        assert!(context.kernel("0".to_owned(), "fused", Some(&stream), refused).is_err());
         launch(context, 0, &stream);
         assert!(is_loaded(context, 0));
     }

@@ -114,9 +114,9 @@ fn kernel(
         return Ok(kernel);
     }
     let key = format!("{}{variant:?}", identity(program));
-    let stream = settings.stream.as_ref().and_then(Stream::shared).map_or(context.own(), Arc::as_ref);
+    let stream = settings.stream.as_ref().and_then(Stream::shared);
     let image = || {
-        if stream.is_capturing(context).unwrap_or(false) {
+        if stream.map_or(context.own(), Arc::as_ref).is_capturing(context).unwrap_or(false) {
             let what = "the first call of a fused kernel in a capture".to_owned();
             return Err(unsupported(what, "call it once before the capture, on tensors that lie likewise"));
         }
