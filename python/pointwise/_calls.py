@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, is_grad_enabled
 from torch.overrides import handle_torch_function, has_torch_function
 
-from . import _autograd, _fake, _signatures
+from . import _autograd, _fake, _functions, _signatures
 
 try:
     # No `numbers.Real`, and taken by torch.
@@ -105,10 +105,27 @@ class Calls:
         # The element type of the result, if it is not the call's.
         self.fixed = _fake.fixed_type(op.results[0])
         self.plans = {}
-        # Its functions, once they are made.
-        self.function = self.function_inplace = None
+        # Its public ops. `has_inplace`: its function has an argument `inplace`.
+        self.packet = self.packet_inplace = None
+        self.has_inplace = False
         # Set when all ops are known: what differentiates a call, and which operands its gradient reads.
         self.apply, self.has_gradient, self.saved = None, False, ()
+
+    @functools.cached_property
+    def function(self):
+        """The function of the op."""
+        return _functions.function(self, self.packet, self.function_inplace if self.has_inplace else None)
+
+    @functools.cached_property
+    def function_inplace(self):
+        """The function of the op over its first operand."""
+        return _functions.function_inplace(self, self.packet_inplace)
+
+    @functools.cached_property
+    def shown(self):
+        """The function of the op, without results that only its gradient reads."""
+        op = self.op
+        return self.function if op.shown == len(op.results) else _functions.shown(op, self.function)
 
     def differentiate(self, calls):
         """Makes its gradient of the op that gives it."""

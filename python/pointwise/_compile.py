@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
 
-from . import _decompositions, _fused, _joins, _passes, _trace, _when
+from . import _decompositions, _fused, _graphs, _joins, _passes, _trace, _when
 from ._fused import NAMES
 from ._fused_ops import Program, Refused, Value, constant, same, same_shape
 
@@ -471,8 +471,8 @@ def _is_view(node):
     return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
-def _compile(gm, inputs, report=None, is_inference=False):
-    """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is."""
+def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, graphs=None):
+    """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is. `graphs` records it as a CUDA graph."""
     with unset_fake_temporarily():
         _passes.once(gm.graph)
         if is_inference:
@@ -488,32 +488,34 @@ def _compile(gm, inputs, report=None, is_inference=False):
     _listing(partition, graph, report)
     log.info("%s", report)
     graph.set_codegen(_BoxedCodeGen())
-    forward = GraphModule(gm, graph).forward
+    made = GraphModule(gm, graph)
+    forward = made.forward
 
     def run(args):
         return forward(args)
 
     run._boxed_call = True
-    return run
+    return run if graphs is None else graphs.recorded(run, made, is_backward, is_inference)
 
 
 @_when.uncollected()
 def backend(gm, inputs, *, mode=None, options=None, report=None):
     """Compiles a graph of dynamo's: the backend `pointwise`."""
-    if mode not in (None, "default") or options:
+    if mode not in (None, "default", "reduce-overhead") or options:
         raise ValueError(
-            f"the backend pointwise has no modes and no options, but got {options or mode!r}: "
-            "for CUDA graphs capture the compiled model, with torch.cuda.graph"
+            f"the backend pointwise has the mode 'reduce-overhead' and no options, but got {options or mode!r}: leave it out"
         )
-    compiler = functools.partial(_compile, report=report)
+    graphs = _graphs.Graphs() if mode == "reduce-overhead" else None
+    compiler = functools.partial(_compile, report=report, graphs=graphs)
     given = [*inputs, *gm.parameters()]
     is_training = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
-    if not is_training and (plain := _trace.traced(gm, _table())) is not None:
+    # For CUDA graphs AOTAutograd says which inputs stay where they are.
+    if graphs is None and not is_training and (plain := _trace.traced(gm, _table())) is not None:
         run = compiler(plain, inputs, is_inference=True)
         return torch._dynamo.disable(lambda *args: run(list(args)), reason="a compiled graph")
     compile_all = aot_autograd(
         fw_compiler=compiler,
-        bw_compiler=compiler,
+        bw_compiler=functools.partial(compiler, is_backward=True),
         inference_compiler=functools.partial(compiler, is_inference=True),
         decompositions=_table(),
         partition_fn=min_cut_rematerialization_partition,
@@ -522,6 +524,9 @@ def backend(gm, inputs, *, mode=None, options=None, report=None):
     )
     return compile_all(gm, inputs)
 
+
+# torch calls it when it forgets what was compiled.
+backend.reset = _graphs.reset
 
 _table = functools.cache(_decompositions.table)
 

@@ -39,6 +39,19 @@ def run(code):
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
+def test_functions_are_made_when_they_are_asked_for():
+    run(
+        """
+import torch, pointwise
+made = pointwise._torch_ops.FUNCTIONS._made
+assert "sigmoid" not in made and len(made) < len(pointwise._torch_ops.FUNCTIONS) / 4
+x = torch.randn(4)
+assert torch.equal(torch.ops.pointwise.sigmoid(x), pointwise.sigmoid(x))
+assert pointwise.sigmoid is made["sigmoid"] is pointwise._torch_ops.FUNCTIONS["sigmoid"]
+"""
+    )
+
+
 # What looks for a module and does not import it: transformers for torch, and accelerate for DTensor.
 LOOKS = "from importlib.util import find_spec; find_spec('torch'); find_spec('torch')"
 LOOKS_IN_TORCH = "from importlib.util import find_spec; find_spec('torch.distributed.tensor')"

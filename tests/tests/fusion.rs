@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pointwise::fusion::{Expr, Fused, Graph, Lazy, Reduction, Value, eval_all};
 use pointwise::kernel::OpDef;
-use pointwise::{DType, Device, Strategy, Tensor, TensorView, TensorViewMut, info, ops};
+use pointwise::{DType, Device, Strategy, Stream, Tensor, TensorView, TensorViewMut, info, ops};
 use pointwise_testkit::fusion::RandomGraph;
 use pointwise_testkit::{Op, Random, judge};
 
@@ -30,8 +30,9 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{}::{dtype}", def.info.name), each));
         }
     }
-    // As many as a process may load kernels; from another seed on they are others.
-    let seeds = if std::env::var("POINTWISE_EXHAUSTIVE").as_deref() == Ok("1") { MANY_SEEDS } else { SEEDS };
+    let is_exhaustive = std::env::var("POINTWISE_EXHAUSTIVE").as_deref() == Ok("1");
+    // From another seed on they are others.
+    let seeds = if is_exhaustive { MANY_SEEDS } else { SEEDS };
     let first = std::env::var("POINTWISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
     for (name, edge) in edges {
         let each = move || devices.iter().try_for_each(edge);
         trials.push(Trial::test(format!("edges::{name}"), each));
+    }
+    if is_exhaustive {
+        trials.push(Trial::test("edges::unloading", move || devices.iter().try_for_each(unloading)));
     }
     trials.push(Trial::test("edges::same_bits", move || same_bits(devices)));
     trials.push(Trial::test("edges::errors", errors));
@@ -427,6 +431,40 @@ fn fused_of(count: usize, make: impl Fn(&mut Graph, &[Value]) -> pointwise::Resu
 fn add(graph: &mut Graph, name: &str, args: &[Value]) -> pointwise::Result<Value> {
     let def = info::op(name).unwrap_or_else(|| panic!("no op {name}"));
     Ok(graph.op(def, args, &[])?[0])
+}
+
+/// More kernels than stay loaded: each computes, those of before do again, and one that a graph has captured stays.
+fn unloading(device: &Device) -> Outcome {
+    const KERNELS: usize = 4096 + 64;
+    if device.is_cpu() {
+        return Ok(());
+    }
+    let chain = |k: usize| {
+        fused_of(1, |graph, x| {
+            (0..usize::BITS - KERNELS.leading_zeros())
+                .try_fold(x[0], |y, bit| add(graph, if k >> bit & 1 == 1 { "neg" } else { "abs" }, &[y]))
+        })
+    };
+    let x = Tensor::from_slice(device, &[-7.0_f32, -1.0, 0.5, 2.0], [4])?;
+    let on_cpu = Tensor::from_slice(&Device::cpu(), &[-7.0_f32, -1.0, 0.5, 2.0], [4])?;
+    let wanted = |k: usize| chain(k)?.run(&[on_cpu.view()])?[0].to_vec::<f32>();
+    let mut captured = Tensor::zeros(device, DType::F32, [4])?;
+    chain(0)?.run_into(&[x.view()], &mut [captured.view_mut()?])?;
+    let stream = Stream::new(device)?;
+    stream.wait_for(&device.stream())?;
+    let mut graph =
+        stream.capture(|stream| chain(0)?.on_stream(stream).run_into(&[x.view()], &mut [captured.view_mut()?]))?;
+    for k in (0..KERNELS).chain(0..64) {
+        if chain(k)?.run(&[x.view()])?[0].to_vec::<f32>()? != wanted(k)? {
+            return Err(format!("kernel {k} on {device}").into());
+        }
+    }
+    captured.copy_from_slice(&[-1.0_f32; 4])?;
+    graph.launch(&stream)?;
+    if captured.to_vec::<f32>()? != wanted(0)? {
+        return Err(format!("the captured kernel on {device}").into());
+    }
+    Ok(())
 }
 
 /// Gradients of chains and rows, against central differences and against the family's.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 #[cfg(feature = "emulator")]
 use super::emulated;
 use super::graph::Relaxed;
+use super::loaded::LoadedKernels;
 use super::memory::Dropped;
 use super::reuse::Reuse;
 use super::stream::RawStream;
@@ -79,6 +80,8 @@ pub(crate) struct Context {
     pub(super) dropped: Mutex<Vec<Dropped>>,
     /// Memory dropped otherwise, for the next tensors.
     pub(super) reuse: Reuse,
+    /// Kernels whose texts are made at run time.
+    pub(super) kernels: LoadedKernels,
 }
 
 // SAFETY: the driver's handles may be used from any thread; what changes after creation is atomic or behind a lock.
@@ -185,6 +188,7 @@ impl Context {
             loading: Mutex::new(()),
             dropped: Mutex::new(Vec::new()),
             reuse: Reuse::default(),
+            kernels: LoadedKernels::default(),
         })
     }
 

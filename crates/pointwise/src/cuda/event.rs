@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr::null_mut;
 
 use super::Context;
-use super::sys::{Handle, call};
+use super::sys::{Handle, call, code};
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Stream};
 
@@ -41,6 +41,17 @@ impl RawEvent {
 
     pub(super) fn raw(&self) -> Handle {
         self.raw
+    }
+
+    /// True if the work before it is done. `None` if the driver does not say: a capture may have recorded the event.
+    pub(super) fn is_done(&self) -> Option<bool> {
+        let _current = self.context.make_current().ok()?;
+        // SAFETY: the event is live.
+        match unsafe { (self.context.api.cuEventQuery)(self.raw) } {
+            0 => Some(true),
+            code::NOT_READY => Some(false),
+            _ => None,
+        }
     }
 
     /// Waits, on the host, for the work before it.

@@ -6,6 +6,7 @@ mod emulated;
 mod event;
 mod graph;
 mod launch;
+mod loaded;
 mod memory;
 mod module;
 mod reuse;
@@ -26,6 +27,7 @@ pub(crate) use graph::{begin_capture, end_capture};
 
 pub(crate) use context::{Context, SLOTS, device_count};
 pub(crate) use launch::{Grid, launch, launch_grid};
+pub(crate) use loaded::LoadedKernel;
 pub(crate) use memory::{Block, copy_across, copy_in, copy_out, copy_within, fill, keep, repeat};
 pub(crate) use module::{Function, Image, load};
 pub(crate) use stream::{Held, RawStream, stream_wait};

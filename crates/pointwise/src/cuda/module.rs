@@ -9,7 +9,7 @@ use super::graph::Relaxed;
 use super::sys::{self, Handle, call, code, jit};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A loaded kernel. Lives as long as the process: modules are never unloaded.
+/// A loaded kernel, good for as long as its module is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function(pub(super) Handle);
 
@@ -42,7 +42,7 @@ const LOG_BYTES: usize = 8192;
 ///
 /// # Errors
 /// [`ErrorKind::Load`] with the driver's log; [`ErrorKind::NoKernel`] if the image has no such symbol.
-pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: usize) -> Result<Function> {
+pub(crate) fn load(context: &'static Context, symbol: &str, image: &Image<'_>, shared: usize) -> Result<Module> {
     let is_ptx = image.ptx != (0, 0);
     if is_ptx && image.bytes.last() != Some(&0) {
         return Err(no_kernel(symbol, "its PTX does not end in a NUL byte: rebuild the kernels"));
@@ -78,34 +78,55 @@ pub(crate) fn load(context: &Context, symbol: &str, image: &Image<'_>, shared: u
     if code != 0 {
         return Err(load_error(context, symbol, image, code, &error_log, &info_log));
     }
-    let module = Loaded { context, module };
-    let mut function = null_mut();
+    let mut loaded = Module { context, module, function: Function(null_mut()) };
+    let function = &mut loaded.function.0;
     // SAFETY: the module is loaded, the name ends in a NUL.
-    let found = unsafe { call!(context.api, cuModuleGetFunction(&mut function, module.module, name.as_ptr())) };
+    let found = unsafe { call!(context.api, cuModuleGetFunction(function, module, name.as_ptr())) };
     found.map_err(|error| {
         no_kernel(symbol, &format!("it is not in the module embedded for it ({error}): rebuild the kernels"))
     })?;
     if shared > 0 {
         // SAFETY: the function is loaded.
         unsafe {
-            call!(context.api, cuFuncSetAttribute(function, sys::MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as c_int))
+            call!(context.api, cuFuncSetAttribute(*function, sys::MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as c_int))
         }?;
     }
-    // The function is good for as long as its module is loaded: from here on that is for good.
-    std::mem::forget(module);
-    Ok(Function(function))
+    Ok(loaded)
 }
 
-/// A module that gave out no function yet. It is unloaded on drop.
-struct Loaded<'a> {
-    context: &'a Context,
+/// A module, and its kernel. It is unloaded on drop: drop it when no work of the kernel is queued or captured.
+pub(crate) struct Module {
+    context: &'static Context,
     module: Handle,
+    function: Function,
 }
 
-impl Drop for Loaded<'_> {
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// The kernel.
+    #[inline]
+    pub(crate) fn function(&self) -> Function {
+        self.function
+    }
+
+    /// Keeps the module loaded until the process ends.
+    pub(crate) fn keep(self) -> Function {
+        let function = self.function;
+        std::mem::forget(self);
+        function
+    }
+}
+
+impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the module was loaded in `load` and is unloaded once; nothing of it is in use. That it was to be
-        // dropped is the error that is told.
+        // To unload is no part of a capture that this thread has under way.
+        let (Ok(_current), Ok(_relaxed)) = (self.context.make_current(), Relaxed::new(self.context)) else { return };
+        // SAFETY: the module was loaded in `load`, is unloaded once, and nothing of it is in use. A failure leaves it
+        // loaded: that costs memory alone.
         unsafe { (self.context.api.cuModuleUnload)(self.module) };
     }
 }
@@ -198,13 +219,17 @@ mod tests {
 
     #[test]
     fn a_module_that_does_not_serve_is_unloaded() {
-        let context = Context::create(stub::driver(""), 0).unwrap();
+        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
         let image = Image { bytes: b"\0", sm: 80, ptx: (7, 0) };
         for (failing, loaded, unloaded) in
             [("cuModuleLoadDataEx", 0, 0), ("cuModuleGetFunction", 1, 1), ("cuFuncSetAttribute", 1, 1), ("", 1, 0)]
         {
             stub::fail(failing);
-            assert_eq!(load(&context, "relu_f32", &image, 64).is_err(), !failing.is_empty(), "{failing}");
+            assert_eq!(
+                load(context, "relu_f32", &image, 64).map(Module::keep).is_err(),
+                !failing.is_empty(),
+                "{failing}"
+            );
             let calls = stub::calls();
             let count = |name: &str| calls.iter().filter(|call| **call == name).count();
             let counts = (count("cuModuleLoadDataEx"), count("cuModuleUnload"));

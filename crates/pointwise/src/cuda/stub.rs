@@ -19,6 +19,7 @@ thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(BEFORE) };
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
     static STREAMS: Cell<usize> = const { Cell::new(0) };
+    static CAPTURING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The result of a failing call. A failing allocation is out of memory instead.
@@ -35,6 +36,7 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
         cuDevicePrimaryCtxRetain: retain,
         cuStreamCreate: stream,
         cuStreamGetCtx: stream_context,
+        cuStreamIsCapturing: is_capturing,
         cuGetErrorName: no_words,
         cuGetErrorString: no_words,
         cuMemAllocAsync: allocate,
@@ -49,6 +51,11 @@ pub(super) fn driver(failing: &'static str) -> &'static Driver {
 pub(super) fn fail(failing: &'static str) {
     FAILING.set(failing);
     CALLS.take();
+}
+
+/// Says that streams are captured, or are not.
+pub(super) fn capture(is_capturing: bool) {
+    CAPTURING.set(is_capturing);
 }
 
 /// The calls that succeeded.
@@ -110,6 +117,12 @@ unsafe extern "C" fn stream_context(_: Handle, context: *mut Handle) -> i32 {
     // SAFETY: the caller's variable.
     unsafe { *context = PRIMARY };
     answer("cuStreamGetCtx")
+}
+
+unsafe extern "C" fn is_capturing(_: Handle, status: *mut c_int) -> i32 {
+    // SAFETY: the caller's variable.
+    unsafe { *status = CAPTURING.get().into() };
+    answer("cuStreamIsCapturing")
 }
 
 unsafe extern "C" fn stream(stream: *mut Handle, _: c_uint) -> i32 {

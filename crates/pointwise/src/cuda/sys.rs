@@ -64,6 +64,7 @@ pub(crate) mod code {
     pub(crate) const NO_BINARY_FOR_GPU: i32 = 209;
     pub(crate) const INVALID_PTX: i32 = 218;
     pub(crate) const UNSUPPORTED_PTX_VERSION: i32 = 222;
+    pub(crate) const NOT_READY: i32 = 600;
     pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
     pub(crate) const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
     pub(crate) const LAUNCH_TIMEOUT: i32 = 702;
@@ -174,6 +175,7 @@ driver! {
     cuEventCreate(event: *mut Handle, flags: c_uint);
     cuEventDestroy_v2(event: Handle);
     cuEventRecord(event: Handle, stream: Handle);
+    cuEventQuery(event: Handle);
     cuEventSynchronize(event: Handle);
     cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle);
 }

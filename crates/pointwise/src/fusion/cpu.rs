@@ -16,7 +16,8 @@ use crate::kernel::{OperandStrides, Places, Walk};
 use crate::shape::Shape;
 use crate::tensor::{TensorView, TensorViewMut};
 
-/// Elements of a block: ten buffers of f32 stay in a cache of 48 KiB.
+/// Elements of a block: ten buffers of f32 stay in a cache of 48 KiB. Half as many take between 0.9 and 1.6 of the time where tensors come
+/// from memory, by where these lie.
 const BLOCK: usize = 1024;
 
 /// A program with its loops, and the memory of a call: results, then operands.
@@ -24,6 +25,8 @@ struct Call<'a> {
     program: &'a Program,
     loops: Vec<Option<FormulaFn>>,
     at: [*mut u8; MAX_TENSORS],
+    /// By value the result that it is, if it can be computed where that lies: no operand is there, and its elements are a buffer's.
+    direct: Vec<Option<usize>>,
 }
 
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
@@ -120,7 +123,14 @@ pub(super) unsafe fn run(
             _ => None,
         });
     }
-    let call = Call { program, loops, at };
+    let mut direct = vec![None; program.graph.values.len()];
+    for (k, &value) in program.results.iter().enumerate() {
+        let known = &program.graph.values[value];
+        // A result shares memory with no operand but one that is the same view.
+        let is_free = !is_half(known.dtype) && !known.is_row && !at[count..program.tensors()].contains(&at[k]);
+        direct[value] = is_free.then_some(k).or(direct[value]);
+    }
+    let call = Call { program, loops, at, direct };
     // SAFETY: the caller's contract.
     unsafe { if program.is_of_rows() { call.rows(shape, &along) } else { call.elements(shape, &along) } };
     Ok(())
@@ -318,7 +328,23 @@ impl Call<'_> {
             let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
             return Elements { pointer, step: step[k] as isize };
         }
-        Elements { pointer: buffers.at(value), step: isize::from(!known.is_row) }
+        Elements { pointer: self.place_of(buffers, value, place, step), step: isize::from(!known.is_row) }
+    }
+
+    /// Where a value is computed, of a block that begins at a place.
+    fn place_of(
+        &self,
+        buffers: &Buffers,
+        value: usize,
+        place: &Places<MAX_TENSORS>,
+        step: &Places<MAX_TENSORS>,
+    ) -> *mut u8 {
+        match self.direct[value] {
+            Some(k) if step[k] == 1 => {
+                self.at[k].wrapping_offset(place[k] as isize * self.program.tensor(k).size() as isize)
+            }
+            _ => buffers.at(value),
+        }
     }
 
     /// Computes the needed values of a block, by the steps that `is_due` says.
@@ -362,7 +388,7 @@ impl Call<'_> {
             }
             let mut targets = [Target { pointer: std::ptr::null_mut(), step: 1 }; MAX_OUTPUTS];
             for (target, value) in targets.iter_mut().zip(results.clone()) {
-                target.pointer = buffers.at(value);
+                target.pointer = self.place_of(buffers, value, place, step);
             }
             let (sources, targets) = (&sources[..of.args.len()], &targets[..results.len()]);
             match (of.kind, self.loops[at]) {
@@ -403,7 +429,10 @@ impl Call<'_> {
             let pointer = self.at[k].wrapping_offset(place[k] as isize * size as isize);
             let target = Target { pointer, step: step[k] as isize };
             // A result is no operand, and n is 1 where there is one value for each row.
-            let from = buffers.at(value);
+            let from = self.place_of(buffers, value, place, step);
+            if from == pointer {
+                continue;
+            }
             // SAFETY: the caller's contract.
             unsafe {
                 if is_half(dtype) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use pointwise_core::DType;
 
@@ -12,15 +12,13 @@ use super::compose::{self, Bodies, SYMBOL, body_key};
 use super::graph::{Arg, StepKind, unsupported};
 use super::plan::{self, Tensors};
 use super::{Program, Shape as Form, Variant};
-use crate::cuda::{self, Context, Function, Grid, Image};
+use crate::Stream;
+use crate::cuda::{self, Context, Grid, LoadedKernel};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::LaunchSettings;
 use crate::shape::Shape;
 use crate::tensor::{TensorView, TensorViewMut};
 use pointwise_core::rows::WARP;
-
-/// The most fused kernels that a process loads on a device.
-const MAX_LOADED: usize = 4096;
 
 /// Returns the structure of a program as text, a step a line.
 pub(super) fn key(program: &Program) -> String {
@@ -104,50 +102,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A loaded kernel by its device, its program and its variant.
-type LoadedKey = (usize, String, Variant);
-
-/// Returns a program's kernel on a device, loaded once a process.
-fn function(
+/// Returns a program's kernel on a device, loaded if it is not.
+fn kernel(
     program: &Program,
     variant: &Variant,
     context: &'static Context,
     settings: &LaunchSettings,
-) -> Result<Function> {
-    // Addresses, as pointers cannot be sent to other threads.
-    static LOADED: OnceLock<Mutex<HashMap<LoadedKey, usize>>> = OnceLock::new();
-    // SAFETY: only this function adds to the maps, functions of the device in the key.
-    let of = |address: usize| unsafe { Function::from_raw(std::ptr::with_exposed_provenance_mut(address)) };
+) -> Result<Arc<LoadedKernel>> {
     let own = (context.slot, variant.clone());
-    if let Some(&address) = lock(&program.loaded).get(&own) {
-        return Ok(of(address));
+    if let Some(kernel) = lock(&program.loaded).get(&own).and_then(Weak::upgrade) {
+        return Ok(kernel);
     }
-    let key = (context.slot, identity(program), variant.clone());
-    // The lock is held while the driver assembles: two threads with one structure assemble it once.
-    let mut loaded = lock(LOADED.get_or_init(Mutex::default));
-    let address = match loaded.get(&key) {
-        Some(&address) => address,
-        None => {
-            if settings.stream.as_ref().is_some_and(|stream| stream.is_capturing().unwrap_or(false)) {
-                let what = "the first call of a fused kernel in a capture".to_owned();
-                return Err(unsupported(what, "call it once before the capture, on tensors that lie likewise"));
-            }
-            if loaded.len() >= MAX_LOADED {
-                let what = format!("more than {MAX_LOADED} fused kernels in a process");
-                return Err(unsupported(what, "use structures again: numbers and sizes are no part of one"));
-            }
-            let sm = context.info.sm;
-            let mut text = text(program, variant, sm)?;
-            text.push('\0');
-            let (sm, ptx) = if sm >= 90 { (90, (7, 8)) } else { (80, (7, 0)) };
-            let image = Image { bytes: text.as_bytes(), sm, ptx };
-            let address = cuda::load(context, SYMBOL, &image, 0)?.into_raw().expose_provenance();
-            loaded.insert(key, address);
-            address
+    let key = format!("{}{variant:?}", identity(program));
+    let stream = settings.stream.as_ref().and_then(Stream::shared);
+    let image = || {
+        if stream.map_or(context.own(), Arc::as_ref).is_capturing(context).unwrap_or(false) {
+            let what = "the first call of a fused kernel in a capture".to_owned();
+            return Err(unsupported(what, "call it once before the capture, on tensors that lie likewise"));
         }
+        let sm = context.info.sm;
+        let mut text = text(program, variant, sm)?;
+        text.push('\0');
+        let (sm, ptx) = if sm >= 90 { (90, (7, 8)) } else { (80, (7, 0)) };
+        Ok((text, sm, ptx))
     };
-    lock(&program.loaded).insert(own, address);
-    Ok(of(address))
+    let kernel = context.kernel(key, SYMBOL, stream, image)?;
+    lock(&program.loaded).insert(own, Arc::downgrade(&kernel));
+    Ok(kernel)
 }
 
 /// Runs a program on a device.
@@ -166,36 +147,39 @@ pub(super) unsafe fn launch(
     let views: Vec<TensorView<'_>> = results.iter().map(TensorViewMut::as_view).collect();
     let tensors = Tensors::new(views.iter().chain(operands).copied(), shape);
     let launches = plan::launches(program, &tensors, shape)?;
-    let mut functions = Vec::with_capacity(launches.len());
+    let mut kernels = Vec::with_capacity(launches.len());
     for launch in &launches {
-        functions.push(function(program, &launch.variant, context, settings)?);
+        kernels.push(kernel(program, &launch.variant, context, settings)?);
     }
     let held = settings.hold(context, operands, &views)?;
-    for (launch, function) in launches.iter().zip(functions) {
-        launch.parts(program, |start, items, steps| {
-            if items == 0 {
-                return Ok(());
-            }
-            let addresses: Vec<u64> = (0..program.tensors())
-                .map(|k| (tensors.at[k] as i64 + start[k] * program.tensor(k).size() as i64) as u64)
-                .collect();
-            let mut params: Vec<*mut c_void> = Vec::with_capacity(addresses.len() + program.graph.words.len() + 3);
-            let pointer = |value: *const c_void| value.cast_mut();
-            params.extend(addresses.iter().map(|address| pointer(std::ptr::from_ref(address).cast())));
-            params.extend(program.graph.words.iter().map(|word| pointer(std::ptr::from_ref(word).cast())));
-            params.push(pointer(std::ptr::from_ref(&items).cast()));
-            params.push(pointer(std::ptr::from_ref(&launch.len).cast()));
-            params.push(pointer(steps.as_ptr().cast()));
-            let threads = launch.variant.block();
-            let blocks = match launch.variant.shape {
-                Form::Elements => items.div_ceil(threads),
-                Form::Rows { threads: WARP, .. } => items.div_ceil(4),
-                Form::Rows { .. } => items,
-            };
-            let grid = Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
-            // SAFETY: the parameters are the kernel's, in order; it stays within the walk of the tensors; the caller's contract.
-            unsafe { cuda::launch_grid(function, grid, &held, &mut params) }
-        })?;
+    for (launch, kernel) in launches.iter().zip(kernels) {
+        let run = |function| {
+            launch.parts(program, |start, items, steps| {
+                if items == 0 {
+                    return Ok(());
+                }
+                let addresses: Vec<u64> = (0..program.tensors())
+                    .map(|k| (tensors.at[k] as i64 + start[k] * program.tensor(k).size() as i64) as u64)
+                    .collect();
+                let mut params: Vec<*mut c_void> = Vec::with_capacity(addresses.len() + program.graph.words.len() + 3);
+                let pointer = |value: *const c_void| value.cast_mut();
+                params.extend(addresses.iter().map(|address| pointer(std::ptr::from_ref(address).cast())));
+                params.extend(program.graph.words.iter().map(|word| pointer(std::ptr::from_ref(word).cast())));
+                params.push(pointer(std::ptr::from_ref(&items).cast()));
+                params.push(pointer(std::ptr::from_ref(&launch.len).cast()));
+                params.push(pointer(steps.as_ptr().cast()));
+                let threads = launch.variant.block();
+                let blocks = match launch.variant.shape {
+                    Form::Elements => items.div_ceil(threads),
+                    Form::Rows { threads: WARP, .. } => items.div_ceil(4),
+                    Form::Rows { .. } => items,
+                };
+                let grid = Grid { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
+                // SAFETY: the parameters are the kernel's, in order; it stays within the walk of the tensors; the caller's contract.
+                unsafe { cuda::launch_grid(function, grid, &held, &mut params) }
+            })
+        };
+        kernel.launch(&held, run)?;
     }
     Ok(())
 }

@@ -16,7 +16,8 @@
 //!
 //! On a CUDA device a kernel's text is put together from the ops' bodies, which the build compiled and checked, and the driver
 //! assembles it: some 10 to 40 ms the first time, less than 1 ms from the driver's cache on disk. One structure is assembled once per
-//! process and device, for each way in which tensors lie; sizes do not count. On the CPU the same steps run block by block through
+//! process and device, for each way in which tensors lie; sizes do not count. Where 4,096 are loaded, the one that was used longest ago
+//! makes room, and is assembled again when it is called. On the CPU the same steps run block by block through
 //! the ops' loops.
 
 mod body;
@@ -31,7 +32,7 @@ mod plan;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 pub use check::FusedReport;
 pub use expr::{Expr, Lazy, eval_all};
@@ -44,6 +45,7 @@ use pointwise_core::DType;
 use pointwise_core::rows::WARP;
 
 use crate::Stream;
+use crate::cuda::LoadedKernel;
 use crate::error::Result;
 use crate::kernel::LaunchSettings;
 use crate::shape::Shape as TensorShape;
@@ -64,8 +66,8 @@ struct Program {
     rounds: usize,
     /// The structure as text: graphs that differ in numbers alone have the same.
     key: String,
-    /// Its loaded kernels by device and variant, as addresses.
-    loaded: Mutex<HashMap<(usize, Variant), usize>>,
+    /// Its kernels by device and variant, if they are still loaded.
+    loaded: Mutex<HashMap<(usize, Variant), Weak<LoadedKernel>>>,
 }
 
 /// How a kernel's text depends on tensors.

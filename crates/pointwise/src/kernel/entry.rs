@@ -89,7 +89,7 @@ impl Entry {
         }
         let image = self.kernels.image(self.symbol, self.row, context.info.sm)?;
         let image = Image { bytes: &image.bytes, sm: image.sm, ptx: image.ptx };
-        let function = cuda::load(context, self.symbol, &image, self.shared)?;
+        let function = cuda::load(context, self.symbol, &image, self.shared)?.keep();
         slot.store(function.into_raw(), Ordering::Release);
         Ok(function)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::stream::{Command, EmulatedStream, submit};
-use super::{CAPTURE_ISOLATION, CAPTURE_UNJOINED, CAPTURE_UNMATCHED, Emulated, NOT_READY, handle, held};
+use super::{CAPTURE_ISOLATION, CAPTURE_UNJOINED, CAPTURE_UNMATCHED, Emulated, handle, held};
 use crate::cuda::sys::{Handle, code};
 
 thread_local! {
@@ -169,7 +169,7 @@ pub(super) unsafe extern "C" fn event_elapsed(milliseconds: *mut f32, start: Han
     // SAFETY: as the driver's.
     let [start, end] = unsafe { [start, end].map(|event| &*event.cast::<EmulatedEvent>()) };
     let [Some(start), Some(end)] = [start, end].map(|event| held(&event.at).as_ref().map(|mark| mark.time)) else {
-        return NOT_READY;
+        return code::NOT_READY;
     };
     // SAFETY: as the driver's.
     unsafe { *milliseconds = end.saturating_duration_since(start).as_secs_f32() * 1e3 };

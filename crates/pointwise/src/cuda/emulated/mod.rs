@@ -32,7 +32,6 @@ pub(crate) const ARCHITECTURES: [u32; 2] = [90, 80];
 const INVALID_VALUE: i32 = 1;
 const INVALID_DEVICE: i32 = 101;
 const NOT_FOUND: i32 = 500;
-const NOT_READY: i32 = 600;
 const CAPTURE_INVALIDATED: i32 = 901;
 const CAPTURE_UNMATCHED: i32 = 903;
 const CAPTURE_UNJOINED: i32 = 904;
@@ -130,6 +129,8 @@ fn api() -> Api {
         cuEventCreate: capture::event_create,
         cuEventDestroy_v2: capture::event_destroy,
         cuEventRecord: capture::event_record,
+        // What is queued is done: as after a wait.
+        cuEventQuery: capture::event_synchronize,
         cuEventSynchronize: capture::event_synchronize,
         cuEventElapsedTime: capture::event_elapsed,
     }
@@ -188,7 +189,7 @@ unsafe extern "C" fn error_name(number: i32, name: *mut *const c_char) -> i32 {
         INVALID_DEVICE => c"CUDA_ERROR_INVALID_DEVICE",
         code::INVALID_PTX => c"CUDA_ERROR_INVALID_PTX",
         NOT_FOUND => c"CUDA_ERROR_NOT_FOUND",
-        NOT_READY => c"CUDA_ERROR_NOT_READY",
+        code::NOT_READY => c"CUDA_ERROR_NOT_READY",
         code::STREAM_CAPTURE_UNSUPPORTED => c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
         CAPTURE_INVALIDATED => c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
         CAPTURE_UNMATCHED => c"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
