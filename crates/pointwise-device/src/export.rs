@@ -11,7 +11,8 @@ macro_rules! kernel_crate {
         $crate::__asm!(
             ".shared .align 16 .b8 pointwise_table[256];",
             ".extern .shared .align 16 .b8 pointwise_pairs[];",
-            ".shared .align 16 .b8 pointwise_rows[768];"
+            ".shared .align 16 .b8 pointwise_rows[768];",
+            ".shared .align 16 .b8 pointwise_sums[32768];"
         );
     };
 }

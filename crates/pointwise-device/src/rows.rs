@@ -8,7 +8,7 @@
 //! Otherwise all tensors are disjoint.
 //!
 //! The gradients of weights are sums over rows. In `held_sum` and `streamed_sum` the threads of a row take the rows of a chunk
-//! in turn, and keep its sums in f32: in registers, or in memory. `fold` adds the chunks.
+//! in turn, and keep its sums in f32: in shared memory, or in global memory. `fold` adds the chunks.
 
 use core::arch::asm;
 
@@ -211,28 +211,31 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    few_registers::<T>();
+    // Two blocks of 256 threads for each multiprocessor. In f32 many tensors take more registers.
+    if const { T <= 7 || L > 4 } {
+        thread::at_most_registers::<128>();
+    }
     let (chunk, thread) = shape.place();
     let first = chunks.row(chunk);
     let works = chunk < chunks.count && first < shape.rows;
-    let mut totals = [[[0.0; L]; V]; R];
-    if works && !chunks.begins(first) {
-        unroll!(at most 8: k < R => {
-            if const { O::INFO }.is_weight_result(k) {
-                unroll!(at most 4: j < V => {
-                    let column = (thread + j as u32 * shape.threads) * L as u32;
-                    let at = sum_at(tensors, k, chunk, shape.len, column);
-                    // SAFETY: the sums of the chunk; the caller's contract.
-                    totals[k][j] = unsafe { load_sums::<L>(at, column < shape.len) };
-                });
-            }
-        });
-    }
+    const { assert!(most_threads(T) as usize * quads::<O, L, V>(R) * 16 <= SUMS_BYTES, "too many weights") };
+    unroll!(at most 8: k < R => {
+        if const { O::INFO }.is_weight_result(k) {
+            unroll!(at most 4: j < V => {
+                let column = (thread + j as u32 * shape.threads) * L as u32;
+                let at = sum_at(tensors, k, chunk, shape.len, column);
+                let is_there = works && !chunks.begins(first) && column < shape.len;
+                // SAFETY: the sums of the chunk; the caller's contract.
+                put_totals::<T, L>(quads::<O, L, V>(k) + j * L.div_ceil(4), unsafe { load_sums::<L>(at, is_there) });
+            });
+        }
+    });
     // All threads of a block, and of a warp, take as many turns.
     let mut turn = 0;
     while turn < shape.rows {
         thread::no_unrolling();
-        let place = (if chunk < chunks.count { first + turn } else { shape.rows }, thread);
+        let (chunk, thread) = hidden(shape).place();
+        let place = (if chunk < chunks.count { chunks.row(chunk) + turn } else { shape.rows }, thread);
         let tensors = &Tensors { mode: thread::opaque(tensors.mode), ..*tensors };
         // SAFETY: the caller's contract.
         let part = unsafe { Part::new::<E, T, L>(tensors, steps, shape, place, op) };
@@ -250,32 +253,33 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
         unroll!(at most 4: j < V => {
             let first = (part.thread + j as u32 * part.threads) * L as u32;
             let results = part.results(&part.lanes::<E, L>(&held[j]), &state, first);
-            let is_there = first < part.len;
-            unroll!(at most 8: k < R => {
-                if const { O::INFO }.is_weight_result(k) {
-                    unroll!(l < L => {
-                        let sum = totals[k][j][l] + results.values[k][l];
-                        totals[k][j][l] = if is_there { sum } else { totals[k][j][l] };
-                    });
-                }
-            });
-            if is_there {
+            if first < part.len {
                 // SAFETY: what is stored is of the row; the caller's contract.
                 unsafe { part.store::<E, L, true>(first, &results) };
+                unroll!(at most 8: k < R => {
+                    if const { O::INFO }.is_weight_result(k) {
+                        let slot = quads::<O, L, V>(k) + j * L.div_ceil(4);
+                        let mut totals = get_totals::<T, L>(slot);
+                        unroll!(l < L => { totals[l] += results.values[k][l]; });
+                        put_totals::<T, L>(slot, totals);
+                    }
+                });
             }
         });
         wait_for_answers::<O>();
         turn += chunks.count;
     }
-    if works {
+    let (chunk, thread) = hidden(shape).place();
+    if chunk < chunks.count && chunks.row(chunk) < shape.rows {
         unroll!(at most 8: k < R => {
             if const { O::INFO }.is_weight_result(k) {
                 unroll!(at most 4: j < V => {
                     let column = (thread + j as u32 * shape.threads) * L as u32;
                     let at = sum_at(tensors, k, chunk, shape.len, column);
                     if column < shape.len {
+                        let totals = get_totals::<T, L>(quads::<O, L, V>(k) + j * L.div_ceil(4));
                         // SAFETY: as above.
-                        unsafe { store_sums::<L>(at, totals[k][j]) };
+                        unsafe { store_sums::<L>(at, totals) };
                     }
                 });
             }
@@ -418,6 +422,67 @@ where
                 // SAFETY: the caller's contract.
                 unsafe { store::<E, O, 1>(k, results[k], column as i64, [parts[0]], [Logic(false)]) };
             }
+        }
+    });
+}
+
+/// Returns the shape, but hides the number of threads from the compiler: what depends on it is computed again, and takes no
+/// registers meanwhile.
+#[inline(always)]
+fn hidden(shape: Shape) -> Shape {
+    Shape { threads: thread::opaque(shape.threads), ..shape }
+}
+
+/// The bytes of `pointwise_sums`.
+const SUMS_BYTES: usize = 1 << 15;
+
+/// Returns the vectors of 16 bytes that a thread has in `pointwise_sums`, of the gradients of weights before result `k`.
+const fn quads<O: OpData, const L: usize, const V: usize>(k: usize) -> usize {
+    let before = O::INFO.weight_results & ((1 << k) - 1);
+    before.count_ones() as usize * V * L.div_ceil(4)
+}
+
+/// Returns the thread's place in `pointwise_sums`, in a kernel of `T` tensors: neighbours have neighbouring vectors.
+#[inline(always)]
+fn total_at<const T: usize>(slot: usize) -> u32 {
+    // The slot's part is known, and takes no register.
+    thread::thread_idx_x() * 16 + slot as u32 * most_threads(T) * 16
+}
+
+/// Reads `L` sums of the thread from `pointwise_sums`.
+#[inline(always)]
+fn get_totals<const T: usize, const L: usize>(slot: usize) -> [f32; L] {
+    let mut totals = [0.0; L];
+    unroll!(at most 4: quad < L.div_ceil(4) => {
+        let (a, b, c, d): (f32, f32, f32, f32);
+        // SAFETY: the slot is of `pointwise_sums`, which has `SUMS_BYTES`: as many as the threads of a block have.
+        unsafe {
+            asm!("{{ .reg .u32 p; mov.u32 p, pointwise_sums; add.u32 p, p, {s};",
+                "ld.shared.v4.f32 {{{a}, {b}, {c}, {d}}}, [p]; }}", s = in(reg32) total_at::<T>(slot + quad),
+                a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, options(nostack));
+        }
+        let four = [a, b, c, d];
+        unroll!(at most 4: l < 4 => {
+            if 4 * quad + l < L { totals[4 * quad + l] = four[l]; }
+        });
+    });
+    totals
+}
+
+/// Writes `L` sums of the thread to `pointwise_sums`.
+#[inline(always)]
+fn put_totals<const T: usize, const L: usize>(slot: usize, totals: [f32; L]) {
+    unroll!(at most 4: quad < L.div_ceil(4) => {
+        let mut four = [0.0; 4];
+        unroll!(at most 4: l < 4 => {
+            if 4 * quad + l < L { four[l] = totals[4 * quad + l]; }
+        });
+        let [a, b, c, d] = four;
+        // SAFETY: the slot is of `pointwise_sums`, as above.
+        unsafe {
+            asm!("{{ .reg .u32 p; mov.u32 p, pointwise_sums; add.u32 p, p, {s};",
+                "st.shared.v4.f32 [p], {{{a}, {b}, {c}, {d}}}; }}", s = in(reg32) total_at::<T>(slot + quad),
+                a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack));
         }
     });
 }
