@@ -339,6 +339,24 @@ pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
     [info.bool_operands() == 0, stores]
 }
 
+/// Returns the vectors of 16 bytes of shared memory that a thread keeps sums over rows in, of an op of so many tensors: those of
+/// the gradients of weights before result `k`.
+#[inline(always)]
+#[must_use]
+pub const fn sum_vectors(info: &OpInfo, k: usize, element: usize, tensors: usize) -> usize {
+    let before = info.weight_results as u32 & ((1 << k) - 1);
+    before.count_ones() as usize * vectors(element, tensors) * lanes(element).div_ceil(4)
+}
+
+/// Returns the bytes of shared memory that a thread keeps sums over rows in: an odd number of vectors, so that neighbours have other
+/// banks.
+#[inline(always)]
+#[must_use]
+pub const fn sum_bytes(info: &OpInfo, element: usize, tensors: usize) -> u32 {
+    let all = sum_vectors(info, info.results.len(), element, tensors);
+    16 * (all | 1) as u32
+}
+
 /// Returns the barriers of a kernel of an op: one a round. A kernel that takes several rows in turn has one more where one round's
 /// shared memory would be written again before all have read it.
 #[must_use]

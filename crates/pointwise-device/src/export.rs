@@ -5,14 +5,14 @@
 #[macro_export]
 macro_rules! kernel_crate {
     () => {
-        // 256 bytes for a table of codes, a table of pairs, whose size the launch gives, and for rows a number for each answer
-        // and warp. An entry that does not use them is loaded without them.
+        // 256 bytes for a table of codes, and for rows a number for each answer and warp; a table of pairs, and sums over rows,
+        // whose sizes the launch gives. An entry that does not use them is loaded without them.
         #[cfg(target_arch = "nvptx64")]
         $crate::__asm!(
             ".shared .align 16 .b8 pointwise_table[256];",
             ".extern .shared .align 16 .b8 pointwise_pairs[];",
             ".shared .align 16 .b8 pointwise_rows[768];",
-            ".shared .align 16 .b8 pointwise_sums[32768];"
+            ".extern .shared .align 16 .b8 pointwise_sums[];"
         );
     };
 }

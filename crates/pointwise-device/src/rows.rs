@@ -16,7 +16,7 @@ use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
     FOLD_COLUMNS, FOLD_GROUPS, FOLD_IN_WARP, MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES,
-    WARP, all_of_row, first_answer, most_threads,
+    WARP, all_of_row, first_answer, most_threads, sum_bytes, sum_vectors,
 };
 use pointwise_core::{Logic, Word};
 
@@ -200,6 +200,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
 /// The conditions of [`held`], but for results that are gradients of weights. Of these each is valid for `chunks.count` rows of
 /// `len` elements in f32, aligned to 16 bytes, and disjoint from all else. Launches before this one have written the chunks whose
 /// rows are not all of this one. `rows` and `chunks.count` together are below 2^32. There are the threads of `chunks.count` rows.
+/// The launch gives [`sum_bytes`] of shared memory for each.
 #[inline(always)]
 pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -218,7 +219,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     let (chunk, thread) = shape.place();
     let first = chunks.row(chunk);
     let works = chunk < chunks.count && first < shape.rows;
-    const { assert!(most_threads(T) as usize * quads::<O, L, V>(R) * 16 <= SUMS_BYTES, "too many weights") };
+    const { assert!(most_threads(T) * sum_bytes(&O::INFO, 16 / L, T) <= SUMS_BYTES, "too many weights") };
     unroll!(at most 8: k < R => {
         if const { O::INFO }.is_weight_result(k) {
             unroll!(at most 4: j < V => {
@@ -226,7 +227,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
                 let at = sum_at(tensors, k, chunk, shape.len, column);
                 let is_there = works && !chunks.begins(first) && column < shape.len;
                 // SAFETY: the sums of the chunk; the caller's contract.
-                put_totals::<T, L>(quads::<O, L, V>(k) + j * L.div_ceil(4), unsafe { load_sums::<L>(at, is_there) });
+                put_totals::<O, T, L>(slot::<O, T, L>(k, j), unsafe { load_sums::<L>(at, is_there) });
             });
         }
     });
@@ -258,10 +259,10 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
                 unsafe { part.store::<E, L, true>(first, &results) };
                 unroll!(at most 8: k < R => {
                     if const { O::INFO }.is_weight_result(k) {
-                        let slot = quads::<O, L, V>(k) + j * L.div_ceil(4);
-                        let mut totals = get_totals::<T, L>(slot);
+                        let slot = slot::<O, T, L>(k, j);
+                        let mut totals = get_totals::<O, T, L>(slot);
                         unroll!(l < L => { totals[l] += results.values[k][l]; });
-                        put_totals::<T, L>(slot, totals);
+                        put_totals::<O, T, L>(slot, totals);
                     }
                 });
             }
@@ -277,7 +278,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
                     let column = (thread + j as u32 * shape.threads) * L as u32;
                     let at = sum_at(tensors, k, chunk, shape.len, column);
                     if column < shape.len {
-                        let totals = get_totals::<T, L>(quads::<O, L, V>(k) + j * L.div_ceil(4));
+                        let totals = get_totals::<O, T, L>(slot::<O, T, L>(k, j));
                         // SAFETY: as above.
                         unsafe { store_sums::<L>(at, totals) };
                     }
@@ -433,32 +434,31 @@ fn hidden(shape: Shape) -> Shape {
     Shape { threads: thread::opaque(shape.threads), ..shape }
 }
 
-/// The bytes of `pointwise_sums`.
-const SUMS_BYTES: usize = 1 << 15;
+/// The most bytes of `pointwise_sums`: what a block has without more ado, less `pointwise_rows`.
+const SUMS_BYTES: u32 = 47 << 10;
 
-/// Returns the vectors of 16 bytes that a thread has in `pointwise_sums`, of the gradients of weights before result `k`.
-const fn quads<O: OpData, const L: usize, const V: usize>(k: usize) -> usize {
-    let before = O::INFO.weight_results & ((1 << k) - 1);
-    before.count_ones() as usize * V * L.div_ceil(4)
+/// Returns the place of vector `j` of result `k` in the thread's part of `pointwise_sums`.
+#[inline(always)]
+const fn slot<O: OpData, const T: usize, const L: usize>(k: usize, j: usize) -> usize {
+    sum_vectors(&O::INFO, k, 16 / L, T) + j * L.div_ceil(4)
 }
 
-/// Returns the thread's place in `pointwise_sums`, in a kernel of `T` tensors: neighbours have neighbouring vectors.
+/// Returns the thread's place in `pointwise_sums`, in a kernel of `T` tensors.
 #[inline(always)]
-fn total_at<const T: usize>(slot: usize) -> u32 {
-    // The slot's part is known, and takes no register.
-    thread::thread_idx_x() * 16 + slot as u32 * most_threads(T) * 16
+fn total_at<O: OpData, const T: usize, const L: usize>(slot: usize) -> u32 {
+    thread::thread_idx_x() * const { sum_bytes(&O::INFO, 16 / L, T) } + slot as u32 * 16
 }
 
 /// Reads `L` sums of the thread from `pointwise_sums`.
 #[inline(always)]
-fn get_totals<const T: usize, const L: usize>(slot: usize) -> [f32; L] {
+fn get_totals<O: OpData, const T: usize, const L: usize>(slot: usize) -> [f32; L] {
     let mut totals = [0.0; L];
     unroll!(at most 4: quad < L.div_ceil(4) => {
         let (a, b, c, d): (f32, f32, f32, f32);
-        // SAFETY: the slot is of `pointwise_sums`, which has `SUMS_BYTES`: as many as the threads of a block have.
+        // SAFETY: the slot is of `pointwise_sums`, which has [`sum_bytes`] for each thread of the block; the launch gives it.
         unsafe {
             asm!("{{ .reg .u32 p; mov.u32 p, pointwise_sums; add.u32 p, p, {s};",
-                "ld.shared.v4.f32 {{{a}, {b}, {c}, {d}}}, [p]; }}", s = in(reg32) total_at::<T>(slot + quad),
+                "ld.shared.v4.f32 {{{a}, {b}, {c}, {d}}}, [p]; }}", s = in(reg32) total_at::<O, T, L>(slot + quad),
                 a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, options(nostack));
         }
         let four = [a, b, c, d];
@@ -471,7 +471,7 @@ fn get_totals<const T: usize, const L: usize>(slot: usize) -> [f32; L] {
 
 /// Writes `L` sums of the thread to `pointwise_sums`.
 #[inline(always)]
-fn put_totals<const T: usize, const L: usize>(slot: usize, totals: [f32; L]) {
+fn put_totals<O: OpData, const T: usize, const L: usize>(slot: usize, totals: [f32; L]) {
     unroll!(at most 4: quad < L.div_ceil(4) => {
         let mut four = [0.0; 4];
         unroll!(at most 4: l < 4 => {
@@ -481,7 +481,7 @@ fn put_totals<const T: usize, const L: usize>(slot: usize, totals: [f32; L]) {
         // SAFETY: the slot is of `pointwise_sums`, as above.
         unsafe {
             asm!("{{ .reg .u32 p; mov.u32 p, pointwise_sums; add.u32 p, p, {s};",
-                "st.shared.v4.f32 [p], {{{a}, {b}, {c}, {d}}}; }}", s = in(reg32) total_at::<T>(slot + quad),
+                "st.shared.v4.f32 [p], {{{a}, {b}, {c}, {d}}}; }}", s = in(reg32) total_at::<O, T, L>(slot + quad),
                 a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack));
         }
     });

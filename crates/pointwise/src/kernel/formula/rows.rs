@@ -4,7 +4,7 @@ use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
 use pointwise_core::rows::{
     BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, first_answer,
-    is_held, lanes, threads,
+    is_held, lanes, sum_bytes, threads,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
@@ -541,6 +541,10 @@ impl Kernel<'_> {
         let parameters = &ready.words[..row::param_words(info)];
         let sizes: [usize; T] = self.sizes(ready.dtype);
         let Rows { len, threads, chunks, .. } = *rows;
+        let shared = match rows.class {
+            RowClass::HeldSum => rows.block() * sum_bytes(info, info.widest(ready.dtype.size()), results + operands),
+            _ => 0,
+        };
         let mut before = 0_u64;
         rows.walk.parts(Limit::STEPS, [0; T], &mut |part, place| {
             let at: [u64; T] =
@@ -562,7 +566,7 @@ impl Kernel<'_> {
             params.push_last(&steps);
             let blocks = chunks.unwrap_or(count).div_ceil(rows.block() / threads);
             before += u64::from(count);
-            let grid = Grid { blocks: [blocks, 1, 1], threads: [rows.block(), 1, 1], shared: 0 };
+            let grid = Grid { blocks: [blocks, 1, 1], threads: [rows.block(), 1, 1], shared };
             // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
             unsafe { cuda::launch_grid(function, grid, held, params.pointers(None)) }
         })
@@ -595,7 +599,7 @@ impl Kernel<'_> {
     }
 }
 
-/// The alignment of a workspace: that of a vector.
+/// The alignment of a workspace, for accesses of 16 bytes.
 const WORKSPACE_BYTES: usize = 16;
 
 /// Adds the chunks of gradients of weights.
