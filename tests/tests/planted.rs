@@ -102,11 +102,6 @@ const EQUIVALENT: &[Equivalent] = &[
         "the largest of a thread without a vector, which no row has",
     ),
     equivalent(
-        "formula_softmax_f32_held::constant_last",
-        "selp.f32 %r, %r, 0f00000000, %p;",
-        "the parts of warps that are not there: instead of 0 a subnormal number, which is lost in the sum",
-    ),
-    equivalent(
         "formula_softmax_bf16_streamed::shift_first",
         "shl.b64 %rd, %rd, 32;",
         "the lanes of an operand that is a number, which that of a unary op never is",
