@@ -90,7 +90,7 @@ pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
 
 /// One of the kernels for elements of a type: all are there, or none.
 fn first_entry(def: &'static OpDef, dtype: DType) -> Result<&'static Entry, Error> {
-    let first = def.entries(dtype)?.first();
+    let first = def.entries(dtype)?.into_iter().next();
     first.ok_or_else(|| Error::Wrong(format!("{} of {dtype} has no kernels", def.info.name)))
 }
 

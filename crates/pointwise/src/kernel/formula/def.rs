@@ -7,7 +7,7 @@ use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
-use super::rows::{RowReferenceFn, TypedRows};
+use super::rows::{RowClass, RowReferenceFn, TypedRows};
 use crate::Number;
 use crate::cpu::{FormulaFn, op};
 use crate::embed::Kernels;
@@ -316,8 +316,12 @@ impl OpDef {
     ///
     /// # Errors
     /// A type that the op does not take.
-    pub fn entries(&self, dtype: DType) -> Result<&[Entry]> {
-        if self.info.is_of_rows() { Ok(&self.typed_rows(dtype)?.entries) } else { Ok(&self.typed(dtype)?.entries) }
+    pub fn entries(&self, dtype: DType) -> Result<Vec<&Entry>> {
+        if !self.info.is_of_rows() {
+            return Ok(self.typed(dtype)?.entries.iter().collect());
+        }
+        let typed = self.typed_rows(dtype)?;
+        Ok(RowClass::ALL.iter().chain(&RowClass::SUMS).filter_map(|&class| typed.entry(class)).collect())
     }
 
     /// The op on rows in f64, for elements of type `dtype`; `None` for an op on elements.
