@@ -384,7 +384,7 @@ unsafe fn put<E: Element, V: Copy, const LEVEL: u8>(
 ///
 /// # Safety
 /// `sums` is valid for reading `chunks` rows of `len` elements in f32 for each result, and each result for writing `len` elements of
-/// its type. The columns are below `len`, and at most [`FOLDED`].
+/// its type. The columns are below `len`, and at most 256.
 pub type FoldFn = unsafe fn(*const f32, &[Target], [usize; 4]);
 
 /// The columns of a call of [`FoldFn`].
