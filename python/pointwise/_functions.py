@@ -159,7 +159,7 @@ def _numbers(calls):
 def _fits(calls, operands, out, number=None):
     """Conditions of the usual case for a tensor to write to: it has the result's type, and none a gradient.
 
-    Whether it has the result's shape the kernel finds out, before it writes.
+    The kernel finds out before it writes if the tensor has the result's shape.
     """
     fixed = calls.op.results[0].dtype or (None if calls.values else calls.op.dtypes[0])
     values = [operands[k] for k in calls.values if k != number]

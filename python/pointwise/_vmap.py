@@ -86,15 +86,14 @@ def _rows(call, op, kernel, size, dims, args):
     sizes = _fake.shape_of_rows(op, shapes)
     if not _fake.is_summed(op, shapes, sizes):
         return results
-    summed = list(results)
+    many = list(results) if isinstance(results, tuple) else [results]
     for k, result in enumerate(op.results):
         if result.weight is not None:
-            own = _fake.shape_of_sum(shapes[result.weight], sizes)
-            y = results[k]
+            own, y = _fake.shape_of_sum(shapes[result.weight], sizes), many[k]
             if y.numel() != size * math.prod(own):
                 y = y.sum(dim=list(range(1, y.dim() - 1)))
-            summed[k] = y.reshape(size, *own)
-    return tuple(summed)
+            many[k] = y.reshape(size, *own)
+    return tuple(many) if isinstance(results, tuple) else many[0]
 
 
 _RULES = {

@@ -235,9 +235,8 @@ pub unsafe fn store(address: *mut u8, [a, b]: [u64; 2], bytes: usize) {
     }
 }
 
-/// Returns two words as one.
 #[inline(always)]
-pub fn join(low: u32, high: u32) -> u64 {
+fn join(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 

@@ -27,8 +27,8 @@ pub use generator::{GeneratorFn, generator};
 pub use operand::{Source, Target};
 #[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
 pub(crate) use random::{RandomFn, random, run_random};
-pub(crate) use rows::{FOLDED, RowsRun};
 pub use rows::{FoldFn, RowsFn, fold_sums, rows};
+pub(crate) use rows::{FoldRun, RowsRun};
 pub(crate) use runs::runs;
 
 #[cfg(all(test, target_arch = "x86_64"))]

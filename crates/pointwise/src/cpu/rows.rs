@@ -388,7 +388,40 @@ unsafe fn put<E: Element, V: Copy, const LEVEL: u8>(
 pub type FoldFn = unsafe fn(*const f32, &[Target], [usize; 4]);
 
 /// The columns of a call of [`FoldFn`].
-pub(crate) const FOLDED: usize = BLOCK;
+const FOLDED: usize = BLOCK;
+
+/// The sum of the chunks of gradients of weights, on the CPU.
+pub(crate) struct FoldRun<'a> {
+    /// The op.
+    pub(crate) op: FoldFn,
+    /// The chunks of the first gradient; those of the others lie behind.
+    pub(crate) sums: *const f32,
+    /// The gradients of weights.
+    pub(crate) results: &'a [Target],
+    /// The chunks of each.
+    pub(crate) chunks: usize,
+    /// Elements of a row.
+    pub(crate) len: usize,
+}
+
+// SAFETY: the sums are read, and of the results each thread writes its own columns.
+unsafe impl Sync for FoldRun<'_> {}
+
+impl FoldRun<'_> {
+    /// Adds the chunks, in parallel.
+    ///
+    /// # Safety
+    /// The sums and results are as [`FoldFn`] asks.
+    pub(crate) unsafe fn run(&self) {
+        let this = self;
+        tasks(this.len.div_ceil(FOLDED), |task| {
+            let first = task * FOLDED;
+            let columns = FOLDED.min(this.len - first);
+            // SAFETY: the columns are of the row; the caller's contract.
+            unsafe { (this.op)(this.sums, this.results, [this.chunks, this.len, first, columns]) };
+        });
+    }
+}
 
 /// The op `O` on elements `E` as [`FoldFn`].
 ///

@@ -9,8 +9,7 @@ use pointwise_core::rows::{
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::{CheckedOperands, Kernel, Results};
-use crate::cpu::parallel::tasks;
-use crate::cpu::{FOLDED, FoldFn, RowsFn, RowsRun, Target, fold_sums, rows};
+use crate::cpu::{FoldFn, FoldRun, RowsFn, RowsRun, Target, fold_sums, rows};
 use crate::cuda::{self, Function, Grid, Held};
 use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
@@ -307,7 +306,18 @@ impl Kernel<'_> {
                     run.run();
                 }
                 if let Some(sums) = sums {
-                    fold_on_cpu(info, sums, &targets.pointers[..results], &pointers[..results], &rows);
+                    let weights = || (0..results).filter(|&k| info.is_weight_result(k));
+                    let first = weights().next().map_or(std::ptr::null_mut(), |k| pointers[k]);
+                    let mut folded = [Target { pointer: std::ptr::null_mut(), step: 1 }; T];
+                    folded.iter_mut().zip(weights()).for_each(|(to, k)| to.pointer = targets.pointers[k]);
+                    let fold = FoldRun {
+                        op: sums.fold,
+                        sums: first.cast(),
+                        results: &folded[..weights().count()],
+                        chunks: rows.chunks.unwrap_or(0) as usize,
+                        len: rows.len as usize,
+                    };
+                    fold.run();
                 }
             }
             return Ok(());
@@ -601,49 +611,6 @@ impl Kernel<'_> {
 
 /// The alignment of a workspace, for accesses of 16 bytes.
 const WORKSPACE_BYTES: usize = 16;
-
-/// Adds the chunks of gradients of weights.
-///
-/// # Safety
-/// `memory` has their chunks, and `results` their results, at their places.
-unsafe fn fold_on_cpu<const T: usize>(
-    info: &OpInfo,
-    sums: &Sums,
-    results: &[*mut u8],
-    memory: &[*mut u8],
-    rows: &Rows<T>,
-) {
-    let weights = || (0..info.results.len()).filter(|&k| info.is_weight_result(k));
-    let mut targets = [Target { pointer: std::ptr::null_mut(), step: 1 }; T];
-    targets.iter_mut().zip(weights()).for_each(|(target, k)| target.pointer = results[k]);
-    let first = weights().next().map_or(std::ptr::null_mut(), |k| memory[k]);
-    let (chunks, len) = (rows.chunks.unwrap_or(0) as usize, rows.len as usize);
-    let shared = Folding { fold: sums.fold, sums: first.cast(), targets: &targets[..weights().count()] };
-    tasks(len.div_ceil(FOLDED), |task| {
-        let first = task * FOLDED;
-        // SAFETY: the columns are of the chunks and of the results; the caller's contract.
-        unsafe { shared.run([chunks, len, first, FOLDED.min(len - first)]) };
-    });
-}
-
-/// What threads add together, each its columns.
-struct Folding<'a> {
-    fold: FoldFn,
-    sums: *const f32,
-    targets: &'a [Target],
-}
-
-// SAFETY: the sums are read, and of the results each thread writes its own columns.
-unsafe impl Sync for Folding<'_> {}
-
-impl Folding<'_> {
-    /// # Safety
-    /// The contract of [`FoldFn`] holds.
-    unsafe fn run(&self, columns: [usize; 4]) {
-        // SAFETY: the caller's contract.
-        unsafe { (self.fold)(self.sums, self.targets, columns) }
-    }
-}
 
 /// True if gradients of weights are sums over rows: each weight is one row, one element or a number.
 pub(super) fn is_summed(info: &OpInfo, shape: &Shape, operands: &[Option<TensorView<'_>>]) -> bool {
