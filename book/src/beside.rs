@@ -35,19 +35,19 @@ fn all() -> [Beside; 4] {
     [
         Beside { info: &MASKED_FILL, call: include_str!("snippets/masked_fill.rs"), figure: None, more: OUTSIDE },
         Beside {
-            info: kernels::dropout(0.5).info(),
+            info: &kernels::dropout(0.5).def().info,
             call: include_str!("snippets/dropout.rs"),
             figure: None,
             more: OUTSIDE,
         },
         Beside {
-            info: kernels::alibi().info(),
+            info: &kernels::alibi().def().info,
             call: include_str!("snippets/alibi.rs"),
             figure: Some(alibi),
             more: OUTSIDE,
         },
         Beside {
-            info: kernels::sinusoidal(Interleaved).info(),
+            info: &kernels::sinusoidal(Interleaved).def().info,
             call: include_str!("snippets/sinusoidal.rs"),
             figure: Some(sinusoidal),
             more: OUTSIDE,

@@ -127,7 +127,8 @@ fn page() -> String {
     page += &format!("\n## Rows\n{ROWS_HEAD}{COLUMNS}");
     let rows = || pointwise::info::rows().map(|def| &def.info);
     page.extend(rows().filter(|info| !info.is_gradient()).map(row));
-    let beside = [kernels::dropout(0.5).info(), kernels::alibi().info(), kernels::sinusoidal(Interleaved).info()];
+    let beside =
+        [&kernels::dropout(0.5).def().info, &kernels::alibi().def().info, &kernels::sinusoidal(Interleaved).def().info];
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
     page.extend(beside.map(row));
     page += GRADIENTS_HEAD;

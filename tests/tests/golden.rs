@@ -258,11 +258,11 @@ fn call(
     match (case.op.as_str(), operands) {
         ("alibi", []) => {
             let (kernel, length) = (kernels::alibi(), size("seq_len")?);
-            return Ok((kernel.run(device, dtype, [size("num_heads")?, length, length]), kernel.info().accuracy));
+            return Ok((kernel.run(device, dtype, [size("num_heads")?, length, length]), kernel.def().info.accuracy));
         }
         ("sinusoidal", []) => {
             let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved);
-            return Ok((kernel.run(device, dtype, [size("seq_len")?, size("d_model")?]), kernel.info().accuracy));
+            return Ok((kernel.run(device, dtype, [size("seq_len")?, size("d_model")?]), kernel.def().info.accuracy));
         }
         ("masked_fill", &[Some(Operand::View(x)), Some(Operand::View(mask)), Some(value)]) => {
             return Ok((ops::masked_fill(x, mask, value), Accuracy::Exact));

@@ -1,7 +1,7 @@
 //! Dropout, and tensors made of indices: ALiBi and sinusoidal encodings.
 
 use candle_core::{DType as CandleType, Device, Result, Shape as CandleShape, Tensor};
-use pointwise::kernel::{ConvertKernel, DropoutKernel, GeneratorKernel, SinusoidalLayout};
+use pointwise::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
 use pointwise::{DType, Operand, Philox, Shape, Stream, TensorViewMut, kernels};
 
 use crate::call::{Arg, Call, allocated, call, call_detached, detached};
@@ -56,14 +56,8 @@ impl Call for Dropout {
         results: &mut [TensorViewMut<'_>],
         stream: Option<&Stream>,
     ) -> pointwise::Result<()> {
-        let (x, kernel) = (tensor(&operands[0], "x")?, on(kernels::dropout(self.p), stream, DropoutKernel::on));
-        let y = &mut results[0];
-        if x.is_contiguous() {
-            return kernel.run_into(x, y.reborrow(), self.rng);
-        }
-        // The word of an element is its place in row-major order, in which the result is.
-        on(kernels::to_dtype(), stream, ConvertKernel::on).run_into(x, y.reborrow())?;
-        kernel.run_inplace(y.reborrow(), self.rng)
+        let x = tensor(&operands[0], "x")?;
+        on(kernels::dropout(self.p), stream, DropoutKernel::on).run_into(x, results[0].reborrow(), self.rng)
     }
 
     fn gradients(&self, _: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {

@@ -7,7 +7,7 @@ use pointwise_core::family::random::last_kept;
 use pointwise_testkit::{judge, with_element};
 
 use crate::error::{Error, Result};
-use crate::special::Special;
+use crate::registry::Op;
 use crate::tour::{Case, Samples, Verdict, guarded};
 
 /// Probability and place of dropout.
@@ -22,12 +22,12 @@ const SINUSOIDAL: [usize; 2] = [131, 66];
 ///
 /// # Errors
 /// The errors of the device.
-pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
+pub(crate) fn case(op: Op, samples: &Samples) -> Result<Case> {
     let (dtype, device) = (samples.dtype, samples.one.tensor.device());
     let (x, mask) = (&samples.three[0], &samples.conditions);
     let operand = &samples.one;
     let run = || -> Result<Vec<Tensor>> {
-        Ok(vec![match op.name {
+        Ok(vec![match op.info().name {
             "masked_fill" => ops::masked_fill(&x.tensor, &mask.tensor, 1)?,
             "dropout" => kernels::dropout(P).run(&operand.tensor, RNG)?,
             "alibi" => ops::alibi(device, dtype, ALIBI[0], ALIBI[1])?,
@@ -36,7 +36,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
         }])
     };
     guarded(run, device, dtype, |got| {
-        let exact = match op.name {
+        let exact = match op.info().name {
             "masked_fill" => return Ok(filled(dtype, &x.bytes, &mask.bytes, got)),
             "dropout" => {
                 let x = numbers(dtype, &operand.bytes).into_iter().enumerate();
@@ -45,7 +45,7 @@ pub(crate) fn case(op: &Special, samples: &Samples) -> Result<Case> {
             "alibi" => alibi_bias(),
             _ => encoding(),
         };
-        Ok(Verdict::of(&judge::compare(dtype, got, exact), op.accuracy(), dtype))
+        Ok(Verdict::of(&judge::compare(dtype, got, exact), op.info().accuracy, dtype))
     })
 }
 

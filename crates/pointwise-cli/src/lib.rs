@@ -22,7 +22,7 @@ pub mod progress;
 mod registry;
 mod rope;
 mod run;
-mod special;
+mod settings;
 mod tour;
 mod unfinished;
 mod values;

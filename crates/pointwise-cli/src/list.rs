@@ -14,8 +14,7 @@ use crate::error::{Error, Result};
 use crate::output::line;
 use crate::registry::Op;
 use crate::rope;
-use crate::special::{self, Row};
-use crate::values::{choices, is_open, params};
+use crate::values::{Beside, beside, is_open};
 
 /// Runs the command.
 ///
@@ -25,7 +24,6 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
     if json {
         let describe = |op| serde_json::to_value(describe(op)).map_err(|error| Error::Stdout(error.into()));
         let mut ops: Vec<Value> = Op::all().map(describe).collect::<Result<_>>()?;
-        ops.extend(special::descriptions());
         ops.extend(rope::descriptions());
         serde_json::to_writer_pretty(&mut *out, &ops).map_err(|error| Error::Stdout(error.into()))?;
         return line(out, "");
@@ -35,15 +33,12 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         type_groups(op.info().types) + star
     };
     let of_table = |op: Op| (signature(op), types(op), op.info());
-    let mut rows: Vec<[String; 5]> = Op::all()
+    let rows: Vec<[String; 5]> = Op::all()
         .map(of_table)
         .map(|(signature, types, info)| {
             [signature, types, result(info).to_owned(), accuracy(info.accuracy), gist(info.doc)]
         })
         .collect();
-    rows.extend(special::rows().map(|Row { signature, types, accuracy: bound, doc }| {
-        [signature, type_groups(types), "same".to_owned(), accuracy(bound), gist(doc)]
-    }));
     let (a, b) = (width("op", rows.iter().map(|row| &row[0])), width("types", rows.iter().map(|row| &row[1])));
     line(out, format!("{:a$}  {:b$}  {:6}  {:8}  what it does", "op", "types", "result", "accuracy"))?;
     for [signature, types, result, accuracy, gist] in &rows {
@@ -81,10 +76,16 @@ struct Description {
 fn describe(op: Op) -> Description {
     let info = op.info();
     let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>();
-    let params = params(op).map(|param| json!({ "name": param.name, "default": default_json(param) }));
-    let choices = choices(op).map(|choice| {
-        let values: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
-        json!({ "name": choice.param, "default": values.first(), "values": values })
+    let parameters = beside(op).into_iter().map(|it| match it {
+        Beside::Param(param) => json!({ "name": param.name, "default": default_json(param) }),
+        Beside::Choice(choice) if choice.is_flag() => {
+            json!({ "name": choice.param, "default": false, "required": false })
+        }
+        Beside::Choice(choice) => {
+            let values: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
+            json!({ "name": choice.param, "default": values.first(), "values": values })
+        }
+        Beside::Setting(setting) => setting.described(),
     });
     let strategies = Strategy::ALL.into_iter().filter_map(|strategy| {
         let types: Vec<_> = info.types.iter().copied().filter(|&dtype| op.serves(strategy, dtype)).collect();
@@ -95,7 +96,7 @@ fn describe(op: Op) -> Description {
         name: info.name,
         kind: kind(info),
         arguments: op.arguments(),
-        parameters: params.chain(choices).collect(),
+        parameters: parameters.collect(),
         types: names(info.types),
         int_to_float: info.properties.int_to_float,
         result: result(info),
@@ -151,18 +152,22 @@ fn result(info: &OpInfo) -> &'static str {
 pub(crate) fn signature(op: Op) -> String {
     let info = op.info();
     let mut parts: Vec<String> = op.arguments().iter().map(|&name| name.to_owned()).collect();
-    for param in params(op) {
-        let default = match param.kind {
-            _ if is_open(param) => "None".to_owned(),
-            ParamKind::Whole => param.whole.to_string(),
-            _ => param.default.to_string(),
-        };
-        parts.push(format!("{}={default}", param.name));
-    }
-    for choice in choices(op) {
-        let words: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
-        parts.push(format!("{}={}", choice.param, words.join("|")));
-    }
+    parts.extend(beside(op).into_iter().map(|it| match it {
+        Beside::Param(param) => {
+            let default = match param.kind {
+                _ if is_open(param) => "None".to_owned(),
+                ParamKind::Whole => param.whole.to_string(),
+                _ => param.default.to_string(),
+            };
+            format!("{}={default}", param.name)
+        }
+        Beside::Choice(choice) if choice.is_flag() => format!("{}=false", choice.param),
+        Beside::Choice(choice) => {
+            let words: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
+            format!("{}={}", choice.param, words.join("|"))
+        }
+        Beside::Setting(setting) => setting.shown(),
+    }));
     format!("{}({})", info.name, parts.join(", "))
 }
 

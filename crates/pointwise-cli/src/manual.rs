@@ -9,14 +9,14 @@ use clap_complete::Shell;
 use crate::args::Args;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::registry::Op;
-use crate::{rope, special};
+use crate::rope;
 
 /// Prints the completions of a shell: commands, options and the names of the ops.
 ///
 /// # Errors
 /// The errors of the standard output.
 pub(crate) fn completions(out: &mut impl Write, shell: Shell) -> Result<()> {
-    let names = || Op::all().map(|op| op.info().name).chain(special::names()).chain(rope::names()).collect();
+    let names = || Op::all().map(|op| op.info().name).chain(rope::names()).collect();
     // Only for completions: a wrong name gets a better answer from the op's own check.
     let with_ops = |command: Command, names: Vec<&'static str>| {
         command.mut_args(|arg| match arg.get_id() == "op" {

@@ -1,20 +1,32 @@
 //! The ops of the family as the command runs them: by their data, so that a new op needs no change here.
 
 use pointwise::{
-    DType, Number, Operand, Strategy, Tensor,
-    info::{self, OpInfo},
-    kernel::OpDef,
+    DType, Device, Number, Operand, Strategy, Tensor,
+    info::{self, MASKED_FILL, OpInfo},
+    kernel::{Kernel, OpDef},
+    ops,
 };
 use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};
+use crate::settings::Settings;
 
 /// An op's scalar parameters, in the order of [`OpInfo::params`].
 pub(crate) type Params = [Number; MAX_PARAMS];
 
 /// An op.
-#[derive(Clone, Copy)]
-pub(crate) struct Op(pub(crate) &'static OpDef);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    info: &'static OpInfo,
+    /// None for `masked_fill`, which runs `where`.
+    def: Option<&'static OpDef>,
+}
+
+impl PartialEq for Op {
+    fn eq(&self, other: &Op) -> bool {
+        self.info.name == other.info.name
+    }
+}
 
 /// A result with its name in a file.
 pub(crate) type Named = (&'static str, Tensor);
@@ -22,10 +34,28 @@ pub(crate) type Named = (&'static str, Tensor);
 /// The strategy that ran instead of the given one, and the reason.
 pub(crate) type Replaced = (Strategy, &'static str);
 
+/// A call of an op, but for its operands.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) params: Params,
+    pub(crate) strategy: Strategy,
+    pub(crate) settings: &'a Settings,
+    pub(crate) device: Device,
+    /// The value of `masked_fill`.
+    pub(crate) value: Option<Number>,
+}
+
+/// Ops that another one stands for, with a setting: see `values::CHOICES`.
+const VARIANTS: [&str; 4] = ["alibi_causal", "sinusoidal_halves", "dropout_with_mask", "dropout_backward"];
+
 impl Op {
-    /// Every op, in the order of `info::all`, then those on rows.
+    /// Returns every op that listings show: those of `info::every`, with `masked_fill` before those that draw.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        info::all().chain(info::rows()).map(Op)
+        let of = |def: &'static OpDef| Op { info: &def.info, def: Some(def) };
+        let is_shown = |op: &Op| !VARIANTS.contains(&op.info.name);
+        let masked_fill = [Op { info: &MASKED_FILL, def: None }];
+        let others = info::dropout().chain(info::encodings()).map(of).filter(is_shown);
+        info::all().chain(info::rows()).map(of).chain(masked_fill).chain(others)
     }
 
     /// Finds an op by its name.
@@ -33,27 +63,55 @@ impl Op {
     /// # Errors
     /// An unknown name; the error has names that are near.
     pub(crate) fn find(name: &str) -> Result<Op> {
-        Op::all().find(|op| op.info().name == name).ok_or_else(|| {
-            let others = crate::special::names().chain(crate::rope::names());
-            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info().name).chain(others)));
+        Op::all().find(|op| op.info.name == name).ok_or_else(|| {
+            let near = did_you_mean(&nearest(name, Op::all().map(|op| op.info.name).chain(crate::rope::names())));
             Error::Usage(format!("no op {name:?}{near} (`pointwise list` has them all)"))
         })
     }
 
-    /// Its entry in the table.
+    /// Finds the op that a setting chooses: also one that listings do not show.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub(crate) fn chosen(name: &'static str) -> Result<Op> {
+        let def = info::op(name).ok_or_else(|| Error::Failed(format!("there is no op {name}")))?;
+        Ok(Op { info: &def.info, def: Some(def) })
+    }
+
+    /// Its data.
     pub(crate) fn info(self) -> &'static OpInfo {
-        &self.0.info
+        self.info
+    }
+
+    /// Its definition; `masked_fill` has none.
+    pub(crate) fn def(self) -> Option<&'static OpDef> {
+        self.def
+    }
+
+    /// True for `masked_fill`.
+    pub(crate) fn is_masked_fill(self) -> bool {
+        self.def.is_none()
+    }
+
+    /// True if its results are judged by the oracle of its definition, in the tour.
+    pub(crate) fn has_oracle(self) -> bool {
+        self.def.is_some() && !self.info.is_random && !self.info.is_of_indices()
     }
 
     /// The names of its tensors in files and settings.
     pub(crate) fn arguments(self) -> &'static [&'static str] {
-        self.info().arguments()
+        match self.info.arguments() {
+            // The value is a setting.
+            [tensors @ .., _] if self.is_masked_fill() => tensors,
+            arguments => arguments,
+        }
     }
 
     /// The operands that may be numbers.
     pub(crate) fn scalars(self) -> &'static [&'static str] {
         let (arguments, operands) = (self.arguments(), self.info().operands);
         match arguments {
+            _ if self.is_masked_fill() => &[],
             [_] => &[],
             // The last holds two operands.
             [others @ .., _] if arguments.len() < operands.len() => others,
@@ -76,7 +134,7 @@ impl Op {
 
     /// True if it has a kernel of a strategy for operands of a type.
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
-        strategy.serves(self.info(), dtype)
+        !self.is_masked_fill() && strategy.serves(self.info(), dtype)
     }
 
     /// Runs it on operands in the order of their names; [`Number::Default`] stands for an operand that is left out.
@@ -84,37 +142,53 @@ impl Op {
     ///
     /// # Errors
     /// The errors of the library.
-    pub(crate) fn run(
-        self,
-        operands: &[Operand<'_>],
-        params: Params,
-        strategy: Strategy,
-    ) -> Result<(Vec<Named>, Option<Replaced>)> {
-        let wrong = || {
-            let (name, takes, got) = (self.info().name, self.arguments().join(", "), operands.len());
-            Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
+    pub(crate) fn run(self, operands: &[Operand<'_>], request: &Request<'_>) -> Result<(Vec<Named>, Option<Replaced>)> {
+        match operands {
+            [x, open, bound] if self.info.name == CLAMP && is_open(open) => {
+                return Op::chosen("minimum")?.run(&[*x, *bound], request);
+            }
+            [x, bound, open] if self.info.name == CLAMP && is_open(open) => {
+                return Op::chosen("maximum")?.run(&[*x, *bound], request);
+            }
+            _ if operands.len() == self.arguments().len() => {}
+            _ => return Err(self.wrong(operands)),
+        }
+        let Some(def) = self.def else {
+            let ([Operand::View(x), Operand::View(mask)], Some(value)) = (operands, request.value) else {
+                return Err(self.wrong(operands));
+            };
+            return Ok((vec![("y", ops::masked_fill(*x, *mask, value)?)], None));
         };
-        let has_plan = operands.iter().any(|operand| matches!(operand, Operand::View(x) if !x.device().is_cpu()));
-        let replaced = |(strategy, replaced): (Strategy, Option<&'static str>)| replaced.map(|why| (strategy, why));
-        let def = self.0;
-        let (results, plan) = match operands {
-            [x, open, bound] if self.info().name == CLAMP && is_open(open) => {
-                return bounded("minimum")?.run(&[*x, *bound], params, strategy);
-            }
-            [x, bound, open] if self.info().name == CLAMP && is_open(open) => {
-                return bounded("maximum")?.run(&[*x, *bound], params, strategy);
-            }
-            operands if operands.len() == self.arguments().len() => {
-                let kernel = def.kernel(&params).strategy(strategy);
-                let results = kernel.run(operands)?;
-                let views: Vec<_> = results.iter().map(Tensor::view).collect();
-                let plan = has_plan.then(|| kernel.plan(operands, &views)).transpose()?;
-                (results, plan.map(|plan| (plan.strategy, plan.replaced)))
-            }
-            _ => return Err(wrong()),
+        let kernel = self.kernel(def, operands, request)?;
+        let results = if self.info.is_of_indices() {
+            let settings = request.settings;
+            vec![kernel.generate(&request.device, settings.dtype()?, settings.shape()?.as_slice())?]
+        } else {
+            kernel.run(operands)?
         };
-        let named = self.info().outputs().iter().copied().zip(results).collect();
-        Ok((named, plan.and_then(replaced)))
+        let views: Vec<_> = results.iter().map(Tensor::view).collect();
+        let plan = (!request.device.is_cpu()).then(|| kernel.plan(operands, &views)).transpose()?;
+        let named = self.info.outputs().iter().copied().zip(results).collect();
+        Ok((named, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
+    }
+
+    /// The kernel object of a call.
+    fn kernel(self, def: &'static OpDef, operands: &[Operand<'_>], request: &Request<'_>) -> Result<Kernel<'static>> {
+        let kernel = def.kernel(&request.params).strategy(request.strategy);
+        if !self.info.is_random {
+            return Ok(kernel);
+        }
+        if !request.settings.is_training()? {
+            // Its probability is checked all the same.
+            kernel.results(operands)?;
+            return Ok(def.kernel(&[Number::Int(0)]));
+        }
+        Ok(kernel.rng(request.settings.place()?))
+    }
+
+    fn wrong(self, operands: &[Operand<'_>]) -> Error {
+        let (name, takes, got) = (self.info.name, self.arguments().join(", "), operands.len());
+        Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
     }
 }
 
@@ -123,9 +197,4 @@ const CLAMP: &str = "clamp_tensor";
 
 fn is_open(operand: &Operand<'_>) -> bool {
     matches!(operand, Operand::Number(Number::Default))
-}
-
-/// The op that `clamp_tensor` runs with one bound.
-fn bounded(name: &str) -> Result<Op> {
-    info::op(name).map(Op).ok_or_else(|| Error::Failed(format!("{CLAMP} with one bound needs {name}")))
 }

@@ -11,9 +11,9 @@ use crate::device::device;
 use crate::error::{Error, Result};
 use crate::file::{Source, Target};
 use crate::output::line;
-use crate::registry::{Op, Replaced};
+use crate::registry::{Op, Replaced, Request};
 use crate::values::{self, Call};
-use crate::{expression, rope, special};
+use crate::{expression, rope};
 
 /// Runs the command. It finds errors of the call before it opens a file.
 ///
@@ -26,23 +26,40 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     if let Some(def) = rope_op(args.op()) {
         return rope::run(out, args, def);
     }
-    if let Some(op) = special::find(args.op()) {
-        return special::run(out, args, op);
+    let asked = Op::find(args.op())?;
+    let call = values::parse_settings(asked, &args.set)?;
+    if asked.is_masked_fill() && args.strategy != Strategy::Auto {
+        let name = asked.info().name;
+        return Err(Error::Usage(format!("{name} chooses its strategy itself: leave --strategy out")));
     }
-    let call = values::parse_settings(Op::find(args.op())?, &args.set)?;
-    let file = input(args)?;
+    let file = match (asked.arguments().is_empty(), &args.input) {
+        (true, None) => None,
+        (true, Some(given)) => {
+            let (name, given) = (asked.info().name, given.display());
+            return Err(Error::Usage(format!("{name} makes its tensor from --set alone: leave {given} out")));
+        }
+        (false, _) => Some(input(args)?),
+    };
+    if file.is_none() {
+        call.settings.check_complete(false)?;
+    }
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
-    let mut file = Source::open(file)?;
-    let Call { op, params, numbers, .. } = call.beside(&file, &args.set)?;
+    let mut file = file.map(Source::open).transpose()?;
+    let Call { op, params, numbers, settings, .. } = match &file {
+        Some(file) => call.beside(file, &args.set)?,
+        None => call,
+    };
+    let value = file.as_mut().map_or(Ok(None), |file| settings.value(file, &device))?;
     let info = op.info();
 
     let missing = |k: &usize| numbers[*k].is_none();
     let from_file: Vec<usize> = (0..numbers.len()).filter(missing).collect();
     let names: Vec<_> = from_file.iter().map(|&k| op.arguments()[k]).collect();
-    let tensors = file.read(&names, &device)?;
+    let tensors = file.as_mut().map_or(Ok(Vec::new()), |file| file.read(&names, &device))?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
-        if info.fixed_operand(*k).is_some() {
+        // The library says the same of the others, with more words where they are converted.
+        if info.fixed_operand(*k).is_some() || info.is_random {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;
         }
     }
@@ -50,7 +67,8 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     for (k, tensor) in from_file.iter().zip(&tensors) {
         operands[*k] = Operand::from(tensor);
     }
-    let (results, replaced) = op.run(&operands, params, args.strategy)?;
+    let request = Request { params, strategy: args.strategy, settings: &settings, device, value };
+    let (results, replaced) = op.run(&operands, &request)?;
     // Their memory is of use for the copy that is written.
     drop(tensors);
     let described: Vec<_> = results.iter().map(|(name, y)| format!("{name} {} {}", y.dtype(), y.shape())).collect();

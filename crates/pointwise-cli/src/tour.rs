@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use pointwise::{DType, Device, Number, Operand, Strategy, Tensor, info::Accuracy};
+use pointwise::{DType, Device, Number, Operand, Tensor, info::Accuracy, kernel::OpDef};
 use pointwise_core::op::MAX_PARAMS;
 use pointwise_testkit::{Report, calls, inputs, judge};
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::output::{Paint, flush, line};
 use crate::progress;
 use crate::registry::{Op, Params};
-use crate::{beside, rope, special};
+use crate::{beside, rope};
 
 /// Parameters that are not set.
 pub(crate) const DEFAULTS: Params = [Number::Default; MAX_PARAMS];
@@ -130,7 +130,11 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
     for op in Op::all() {
         let mut cases = Vec::new();
         for samples in samples.iter().filter(|samples| op.info().supports(samples.dtype)) {
-            cases.push(if op.info().is_of_rows() { of_rows(op, samples)? } else { case(op, samples)? });
+            cases.push(match op.def().filter(|_| op.has_oracle()) {
+                None => beside::case(op, samples)?,
+                Some(def) if def.info.is_of_rows() => of_rows(def, samples)?,
+                Some(def) => case(def, samples)?,
+            });
         }
         ops += 1;
         pairs += cases.len();
@@ -139,14 +143,6 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
         flush(out)?;
         faults.extend(faults_of(info.name, cases));
         bar.inc(1);
-    }
-    for op in special::all() {
-        let takes = samples.iter().filter(|samples| op.types().contains(&samples.dtype));
-        let cases: Vec<Case> = takes.map(|samples| beside::case(op, samples)).collect::<Result<_>>()?;
-        ops += 1;
-        pairs += cases.len();
-        line(out, row(op.name, |dtype| op.accuracy().bound(dtype), &cases, paint))?;
-        faults.extend(faults_of(op.name, cases));
     }
     bar.finish_and_clear();
     let (rope_pairs, rope_faults) = rope::tour(out, &device, paint)?;
@@ -197,9 +193,9 @@ fn of_type(device: &Device, dtype: DType) -> Result<Samples> {
 }
 
 /// Runs an op on rows, of several lengths.
-fn of_rows(op: Op, samples: &Samples) -> Result<Case> {
+fn of_rows(def: &'static OpDef, samples: &Samples) -> Result<Case> {
     let dtype = samples.dtype;
-    let verdict = match pointwise_testkit::largest_error(op.0, dtype, samples.one.tensor.device()) {
+    let verdict = match pointwise_testkit::largest_error(def, dtype, samples.one.tensor.device()) {
         // Half a unit is what rounding takes.
         Ok(error) => Verdict { error: (error > 0.501).then_some(error), fault: None },
         Err(pointwise_testkit::Error::Wrong(why)) => Verdict::broken(why),
@@ -209,9 +205,9 @@ fn of_rows(op: Op, samples: &Samples) -> Result<Case> {
 }
 
 /// Runs an op of any kind on a type. A refusal of the op is a fault of it; one of this program's own is an error.
-fn case(op: Op, samples: &Samples) -> Result<Case> {
+fn case(def: &'static OpDef, samples: &Samples) -> Result<Case> {
     let Samples { dtype, one, two, three, four, conditions, halves, gates } = samples;
-    let info = op.info();
+    let info = &def.info;
     // As long as the conditions.
     let with_condition = || three.iter().take(info.operands.len()).collect();
     let mut operands: Vec<&Sample> = match info.operands.len() {
@@ -238,13 +234,13 @@ fn case(op: Op, samples: &Samples) -> Result<Case> {
         }
         _ => {}
     }
-    let run = || Ok(op.run(&tensors, DEFAULTS, Strategy::Auto)?.0.into_iter().map(|(_, y)| y).collect());
+    let run = || Ok(def.kernel(&[]).run(&tensors)?);
     guarded(run, one.tensor.device(), *dtype, |got| {
         let bytes: Vec<Vec<u8>> = operands.iter().map(|sample| sample.bytes.clone()).collect();
         // The results of a call have one type.
         let result = info.result_type(0, *dtype);
         let got: Vec<Vec<u8>> = got.chunks(n * result.size()).map(<[u8]>::to_vec).collect();
-        let reports = calls::reports(op.0, *dtype, &DEFAULTS, &bytes, &got)?;
+        let reports = calls::reports(def, *dtype, &DEFAULTS, &bytes, &got)?;
         let verdicts = reports.iter().zip(info.results).map(|(report, name)| {
             let Verdict { error, fault } = Verdict::of(report, calls::accuracy(info), result);
             Verdict { error, fault: fault.map(|fault| format!("{name}: {fault}")) }

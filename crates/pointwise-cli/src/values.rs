@@ -6,6 +6,7 @@ use pointwise_core::op::MAX_PARAMS;
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::Source;
 use crate::registry::{Op, Params};
+use crate::settings::{self, Setting, Settings};
 
 /// A parameter of PyTorch's that is a word and chooses between ops of the table.
 pub(crate) struct Choice {
@@ -24,7 +25,25 @@ const CHOICES: &[Choice] = &[
         param: "rounding_mode",
         values: &[("none", "div"), ("trunc", "div_trunc"), ("floor", "floor_divide")],
     },
+    Choice { op: "alibi", param: "causal", values: &[("false", "alibi"), ("true", "alibi_causal")] },
+    Choice { op: "sinusoidal", param: "halves", values: &[("false", "sinusoidal"), ("true", "sinusoidal_halves")] },
 ];
+
+impl Choice {
+    /// True if it is one of false and true.
+    pub(crate) fn is_flag(&self) -> bool {
+        self.values.iter().all(|(word, _)| settings::truth(word).is_some())
+    }
+
+    /// Finds the op of a value.
+    fn chosen(&self, value: &str) -> Result<&'static str> {
+        let is_it = |word: &str| word == value || self.is_flag() && settings::truth(word) == settings::truth(value);
+        self.values.iter().find(|(word, _)| is_it(word)).map(|(_, op)| *op).ok_or_else(|| {
+            let words: Vec<_> = self.values.iter().map(|(word, _)| *word).collect();
+            Error::Usage(format!("{}={value}: must be {}", self.param, words.join(" or ")))
+        })
+    }
+}
 
 /// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
 struct Variant {
@@ -59,13 +78,13 @@ fn variant(op: Op) -> Option<Op> {
 }
 
 /// The numbers that an op and its variant take.
-pub(crate) fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
+fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
     let others = variant(op).map_or(&[][..], |variant| variant.info().params);
     op.info().params.iter().chain(others)
 }
 
 /// The choices of an op.
-pub(crate) fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
+fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter().filter(move |choice| choice.op == op.info().name)
 }
 
@@ -76,6 +95,8 @@ pub(crate) struct Call {
     pub(crate) params: Params,
     /// The arguments given as numbers, in the order of [`Op::arguments`]; the others are in the file.
     pub(crate) numbers: Vec<Option<Number>>,
+    /// Settings that are no parameters.
+    pub(crate) settings: Settings,
     /// The op as the call names it; its settings may have chosen another.
     asked: Op,
 }
@@ -109,7 +130,9 @@ impl Call {
             }
         }
         let is_used = |name: &str| op.arguments().contains(&name);
-        if let Some(name) = parameters(asked).find(|name| is_left(name) && !is_used(name)) {
+        let may_be_there = |it: &Beside| matches!(it, Beside::Setting(setting) if setting.may_be_in_file());
+        let mut others = beside(asked).into_iter().filter(|it| !may_be_there(it)).map(Beside::name);
+        if let Some(name) = others.find(|name| is_left(name) && !is_used(name)) {
             let has_all = |other: &Op| [name].iter().chain(asked.arguments()).all(|it| other.arguments().contains(it));
             let other = Op::all().find(has_all);
             let other = other.map_or_else(String::new, |other| format!(", run {}", other.info().name));
@@ -134,7 +157,32 @@ impl Call {
 
 /// The names of what an op takes beside its tensors.
 fn parameters(op: Op) -> impl Iterator<Item = &'static str> {
-    params(op).map(|info| info.name).chain(choices(op).map(|choice| choice.param))
+    beside(op).into_iter().map(Beside::name)
+}
+
+/// What an op takes beside its tensors.
+#[derive(Clone, Copy)]
+pub(crate) enum Beside {
+    Param(&'static ParamInfo),
+    Choice(&'static Choice),
+    Setting(Setting),
+}
+
+impl Beside {
+    fn name(self) -> &'static str {
+        match self {
+            Beside::Param(param) => param.name,
+            Beside::Choice(choice) => choice.param,
+            Beside::Setting(setting) => setting.name,
+        }
+    }
+}
+
+/// Returns what an op takes beside its tensors, in the order of listings: an element type comes last.
+pub(crate) fn beside(op: Op) -> Vec<Beside> {
+    let (last, first): (Vec<Setting>, Vec<Setting>) = settings::of(op).into_iter().partition(|it| it.name == "dtype");
+    let params = params(op).map(Beside::Param).chain(first.into_iter().map(Beside::Setting));
+    params.chain(choices(op).map(Beside::Choice)).chain(last.into_iter().map(Beside::Setting)).collect()
 }
 
 /// True if the op takes a parameter of that name.
@@ -154,16 +202,16 @@ pub(crate) fn parse_settings(mut op: Op, settings: &[(String, String)]) -> Resul
     let asked = op;
     let mut params = [Number::Default; MAX_PARAMS];
     let mut numbers = vec![None; asked.arguments().len()];
+    let mut extra = Settings::new(asked);
     for (i, (name, value)) in settings.iter().enumerate() {
         if settings[..i].iter().any(|(earlier, _)| earlier == name) {
             return Err(Error::Usage(format!("--set {name} is given twice")));
         }
         if let Some(choice) = choices(asked).find(|choice| choice.param == name) {
-            let chosen = choice.values.iter().find(|(word, _)| word == value).ok_or_else(|| {
-                let words: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
-                Error::Usage(format!("{name}={value}: must be {}", words.join(" or ")))
-            })?;
-            op = Op::find(chosen.1)?;
+            op = Op::chosen(choice.chosen(value)?)?;
+            continue;
+        }
+        if extra.set(name, value)? {
             continue;
         }
         if let Some(k) = asked.scalars().iter().position(|operand| operand == name) {
@@ -181,14 +229,15 @@ pub(crate) fn parse_settings(mut op: Op, settings: &[(String, String)]) -> Resul
         params[at] = parse(&op.info().params[at], value)?;
     }
     check_numbers(op, &numbers)?;
-    Ok(Call { op, params, numbers, asked })
+    extra.check_complete(true)?;
+    Ok(Call { op, params, numbers, settings: extra, asked })
 }
 
 /// A tensor decides element type and device, so that there must be one; not a condition, which is always bool.
 fn check_numbers(op: Op, numbers: &[Option<Number>]) -> Result<()> {
     let (name, arguments) = (op.info().name, op.arguments());
     let decide = || (0..arguments.len()).filter(|&k| op.types(k) == op.info().types);
-    if !decide().any(|k| numbers[k].is_none()) {
+    if !arguments.is_empty() && !decide().any(|k| numbers[k].is_none()) {
         let names: Vec<_> = decide().map(|k| arguments[k]).collect();
         return Err(Error::Usage(format!("{name} of numbers alone: leave one of {} to the file", names.join(", "))));
     }
@@ -249,7 +298,7 @@ pub(crate) fn is_open(info: &ParamInfo) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(given: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn set(given: &[(&str, &str)]) -> Vec<(String, String)> {
         given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
     }
 
@@ -278,25 +327,25 @@ mod tests {
     #[test]
     fn decimals_choose_the_op() {
         let round = Op::find("round").unwrap();
-        let call = parse_settings(round, &settings(&[("decimals", "2")])).unwrap();
+        let call = parse_settings(round, &set(&[("decimals", "2")])).unwrap();
         assert_eq!((call.op.info().name, call.params[0]), ("round_decimals", Number::Int(2)));
         assert_eq!(parse_settings(round, &[]).unwrap().op.info().name, "round");
-        let error = parse_settings(round, &settings(&[("digits", "2")])).err().unwrap();
+        let error = parse_settings(round, &set(&[("digits", "2")])).err().unwrap();
         assert!(error.to_string().ends_with("(it has decimals)"), "{error}");
     }
 
     #[test]
     fn approximate_chooses_the_op() {
         let gelu = Op::find("gelu").unwrap();
-        let chosen = |word| parse_settings(gelu, &settings(&[("approximate", word)])).unwrap().op.info().name;
+        let chosen = |word| parse_settings(gelu, &set(&[("approximate", word)])).unwrap().op.info().name;
         assert_eq!((chosen("tanh"), chosen("none")), ("gelu_tanh", "gelu"));
-        let error = parse_settings(gelu, &settings(&[("approximate", "erf")])).err().unwrap();
+        let error = parse_settings(gelu, &set(&[("approximate", "erf")])).err().unwrap();
         assert_eq!(error.to_string(), "approximate=erf: must be none or tanh");
     }
 
     #[test]
     fn operands_may_be_numbers() {
-        let op = |name: &str, given: &[(&str, &str)]| parse_settings(Op::find(name).unwrap(), &settings(given));
+        let op = |name: &str, given: &[(&str, &str)]| parse_settings(Op::find(name).unwrap(), &set(given));
         let call = op("add", &[("b", "2"), ("alpha", "-1")]).unwrap();
         assert_eq!((call.numbers, call.params[0]), (vec![None, Some(Number::Int(2))], Number::Int(-1)));
         let call = op("clamp_tensor", &[("max", "none")]).unwrap();

@@ -316,6 +316,8 @@ pub struct OpInfo {
     pub is_random: bool,
     /// The names of its results; a single one is `y`.
     pub results: &'static [&'static str],
+    /// The names of the dimensions of the result, of an op without operands; the same name for equal ones.
+    pub shape: &'static [&'static str],
     /// Scalar parameters, in the order of the op's fields.
     pub params: &'static [ParamInfo],
     /// Element types of the operands.
@@ -350,6 +352,7 @@ impl OpInfo {
         kept_results: 0,
         is_random: false,
         results: &["y"],
+        shape: &[],
         params: &[],
         types: &[],
         accuracy: Accuracy::Exact,
@@ -509,6 +512,12 @@ impl OpInfo {
             k += 1;
         }
         widest
+    }
+
+    /// True if the op has no operands: its elements are made of their indices.
+    #[must_use]
+    pub const fn is_of_indices(&self) -> bool {
+        matches!(self.kind, Kind::Generator)
     }
 
     /// True if the op reduces over rows.

@@ -380,6 +380,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
             pairs_pay: &[#(#pairs),*],
         }
     });
+    let dimensions = dimensions(op).iter().map(|name| format!("{name}s"));
     quote! {
         #[allow(unused_parens, unused_variables, clippy::needless_update, clippy::unnecessary_cast)]
         impl #generics #core::#data for #this {
@@ -396,6 +397,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 #kept
                 is_random: #is_random,
                 results: &[#(#result_names),*],
+                shape: &[#(#dimensions),*],
                 params: &[#(#params),*],
                 types: &[#(#core::DType::#types),*],
                 accuracy: #core::Accuracy::#accuracy,
@@ -415,6 +417,11 @@ fn data(op: &Op, form: &Form) -> TokenStream {
 
 /// The indices of an element. A formula that takes fewer has the last of them.
 pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
+
+/// The dimensions of an op without operands.
+fn dimensions(op: &Op) -> &'static [&'static str] {
+    &INDICES[INDICES.len() - op.indices()..]
+}
 
 /// The arguments of the formula: operands, parameters, the random word, indices, the row.
 pub(crate) fn arguments(op: &Op) -> Vec<TokenStream> {
@@ -443,7 +450,7 @@ fn operand(value: &Value, k: usize) -> TokenStream {
 fn arguments_behind(op: &Op, before: usize, row: &TokenStream, is_there: impl Fn(&Ident) -> bool) -> Vec<TokenStream> {
     let bits = hidden("bits");
     let mut operands = before..;
-    let mut indices = INDICES[INDICES.len() - op.indices()..].iter();
+    let mut indices = dimensions(op).iter();
     let mut argument = |argument: &Argument| match argument {
         Argument::Operand(value) if is_there(&value.name) => operands.next().map(|k| operand(value, k)),
         Argument::Param(param) if is_there(&param.name) => {

@@ -5,8 +5,8 @@ mod rows;
 mod slopes;
 mod values;
 
-use pointwise::info::{declared_generators, declared_ops};
-use pointwise::kernel::{Entry, GeneratorDef, OpDef, Variant};
+use pointwise::info::declared_ops;
+use pointwise::kernel::{Entry, OpDef};
 use pointwise::{DType, Device, Number, Operand, Philox, Tensor};
 
 use crate::{Error, params};
@@ -33,8 +33,8 @@ const RNG: Philox = Philox::new(42);
 /// the CPU alone where nothing has kernels, since there is no compiler for GPU code, unless `POINTWISE_KERNELS=required`; and
 /// with `POINTWISE_KERNELS=none`, which says that there are none.
 pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
-    let (ops, generators) = (declared_ops(package), declared_generators(package));
-    if ops.is_empty() && generators.is_empty() {
+    let ops = declared_ops(package);
+    if ops.is_empty() {
         return Err(Error::Wrong(format!("{package} has no ops, or is not linked with this program")));
     }
     for def in ops {
@@ -44,17 +44,6 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
             }
         }
         check_op(def, devices)?;
-    }
-    for def in generators {
-        for &dtype in def.info.types {
-            let entry = def.entry(dtype, Variant::Direct)?;
-            has_kernel(entry)?;
-            for device in devices {
-                if can_check(device, entry)? {
-                    check_generator(def, dtype, device)?;
-                }
-            }
-        }
     }
     Ok(())
 }
@@ -71,16 +60,20 @@ pub fn check_all(package: &str, devices: &[Device]) -> Result<(), Error> {
 /// # Errors
 /// The first result that is wrong; a call that fails; an op without kernels for a device that is not the CPU.
 pub fn check_op(def: &'static OpDef, devices: &[Device]) -> Result<(), Error> {
-    if def.info.is_of_rows() {
-        rows::slopes(def)?
-    } else {
-        slopes::check(def)?
+    match () {
+        () if def.info.is_of_rows() => rows::slopes(def)?,
+        () if def.info.is_of_indices() => {}
+        () => slopes::check(def)?,
     }
     for def in std::iter::once(def).chain(def.backward) {
         for &dtype in def.info.types {
             for device in devices {
                 if can_check(device, first_entry(def, dtype)?)? {
-                    if def.info.is_of_rows() { rows::check(def, dtype, device)? } else { check(def, dtype, device)? }
+                    match () {
+                        () if def.info.is_of_rows() => rows::check(def, dtype, device)?,
+                        () if def.info.is_of_indices() => check_indices(def, dtype, device)?,
+                        () => check(def, dtype, device)?,
+                    }
                 }
             }
         }
@@ -119,16 +112,16 @@ fn can_check(device: &Device, entry: &Entry) -> Result<bool, Error> {
 }
 
 /// Planes of rows that are whole vectors, and of others.
-fn check_generator(def: &'static GeneratorDef, dtype: DType, device: &Device) -> Result<(), Error> {
+fn check_indices(def: &'static OpDef, dtype: DType, device: &Device) -> Result<(), Error> {
     let info = &def.info;
     for set in params::several(info, DType::F32) {
-        let Some(oracle) = def.oracle(dtype, &set)? else { return Ok(()) };
+        let Some(oracle) = def.index_oracle(dtype, &set)? else { return Ok(()) };
         let bound = Bound::new(info.accuracy, dtype);
         for [planes, rows, columns] in [[2, 5, 64], [1, 37, 19]] {
-            let y = def.kernel(&set).run(device, dtype, [planes, rows, columns])?;
+            let y = def.kernel(&set).generate(device, dtype, [planes, rows, columns])?;
             for (i, got) in decode(dtype, &y.to_bytes()?).into_iter().enumerate() {
                 let at = [i / (rows * columns), i / columns % rows, i % columns].map(|index| index as u32);
-                let exact = oracle(at);
+                let exact = oracle.at(at);
                 let why = if bound.holds(got, exact) { None } else { bound.wrong(got, exact, None, &[]) };
                 if let Some(why) = why {
                     let (name, set) = (info.name, params::shown(info, &set));

@@ -2,19 +2,15 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{OpInfo, ParamInfo, ParamKind, all, declared_generators, declared_ops, rows};
-use pointwise::kernel::{
-    ConvertKernel, DropoutKernel, GeneratorDef, GeneratorKernel, Kernel, OpDef, Rng, SinusoidalLayout,
-};
+use pointwise::info::{ParamInfo, ParamKind, all, declared_ops, every};
+use pointwise::kernel::{OpDef, Rng};
 use pointwise::{
-    DType, Number, Operand, Result, Stream, TensorView, TensorViewMut,
+    DType, Number, Operand, Result, Stream, TensorViewMut,
     error::{Error, ErrorKind},
-    kernels,
 };
 use serde_json::Value;
 
 use crate::abi::Element;
-use crate::call::real;
 
 /// An op.
 #[derive(Debug)]
@@ -49,7 +45,7 @@ pub(crate) struct OpSpec {
     pub(crate) doc: &'static str,
     /// The op that gives its gradients, if there is one in the list.
     pub(crate) backward: Option<String>,
-    body: Body,
+    def: &'static OpDef,
 }
 
 /// How the shapes of an op's tensors go together.
@@ -151,51 +147,12 @@ pub(crate) enum NumberKind {
     Bool,
 }
 
-#[derive(Debug)]
-enum Body {
-    Op(&'static OpDef),
-    Dropout,
-    Alibi { causal: bool },
-    Sinusoidal(SinusoidalLayout),
-    Generator(&'static GeneratorDef),
-}
-
 /// The ops of pointwise itself.
 pub(crate) fn family() -> Vec<OpSpec> {
-    let mut ops: Vec<OpSpec> = all().chain(rows()).map(op).collect();
+    // PyTorch's dropout gives no mask.
+    let is_public = |def: &&OpDef| def.info.name != "dropout_with_mask";
+    let mut ops: Vec<OpSpec> = every().filter(is_public).map(op).collect();
     ops.extend(all().filter(is_gated).map(pair));
-    let dropout = kernels::dropout(0.5);
-    for name in ["dropout", "dropout_backward"] {
-        let mut op = spec(dropout.info(), Body::Dropout);
-        name.clone_into(&mut op.name);
-        op.params = vec![ParamSpec { name: "p", kind: NumberKind::Float, default: Some(0.5.into()) }];
-        op.is_random = true;
-        if name == "dropout_backward" {
-            op.operands[0].name = "grad";
-        }
-        ops.push(op);
-    }
-    let encodings = [
-        ("alibi", kernels::alibi(), Body::Alibi { causal: false }),
-        ("alibi_causal", kernels::alibi_causal(), Body::Alibi { causal: true }),
-        (
-            "sinusoidal",
-            kernels::sinusoidal(SinusoidalLayout::Interleaved),
-            Body::Sinusoidal(SinusoidalLayout::Interleaved),
-        ),
-        (
-            "sinusoidal_halves",
-            kernels::sinusoidal(SinusoidalLayout::Halves),
-            Body::Sinusoidal(SinusoidalLayout::Halves),
-        ),
-    ];
-    for (name, kernel, body) in encodings {
-        let mut op = spec(kernel.info(), body);
-        name.clone_into(&mut op.name);
-        op.form = Form::Generator;
-        op.params.clear();
-        ops.push(op);
-    }
     ops.iter_mut().for_each(|op| op.is_family = true);
     with_backward(ops)
 }
@@ -210,9 +167,6 @@ pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     for def in declared_ops(package).into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         ops.push(op(def));
         ops.extend(Some(def).filter(is_gated).map(pair));
-    }
-    for def in declared_generators(package) {
-        ops.push(OpSpec { form: Form::Generator, ..spec(&def.info, Body::Generator(def)) });
     }
     with_backward(ops)
 }
@@ -245,7 +199,8 @@ fn param(info: &ParamInfo) -> ParamSpec {
 }
 
 /// What the data of an op say.
-fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
+fn spec(def: &'static OpDef) -> OpSpec {
+    let info = &def.info;
     let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
         name,
         dtype: info.fixed_operand(k),
@@ -276,7 +231,7 @@ fn spec(info: &'static OpInfo, body: Body) -> OpSpec {
         is_family: false,
         doc: info.doc,
         backward: None,
-        body,
+        def,
     }
 }
 
@@ -288,11 +243,12 @@ fn take_numbers(op: &mut OpSpec) {
 }
 
 fn op(def: &'static OpDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.has_oracle() && !def.info.has_stored(), ..spec(&def.info, Body::Op(def)) };
+    let mut op = OpSpec { has_oracle: def.has_oracle() && !def.info.has_stored(), ..spec(def) };
     let info = &def.info;
     match info.kind.name() {
         // As in PyTorch, no operand is a number.
         _ if info.is_of_rows() => op.form = Form::Rows,
+        _ if info.is_of_indices() => op.form = Form::Generator,
         _ if info.channel_operands != 0 => op.form = Form::Channel,
         "gated" => op.form = Form::Halves,
         "gated_gradients" => op.form = Form::HalvesGradient,
@@ -337,28 +293,6 @@ pub(crate) struct Call<'a, 'b> {
     pub(crate) stream: Option<&'a Stream>,
 }
 
-impl Call<'_, '_> {
-    /// A kernel on the call's stream; `on` is the kernel's.
-    fn on<K>(&self, kernel: K, on: impl FnOnce(K, &Stream) -> K) -> K {
-        match self.stream {
-            Some(stream) => on(kernel, stream),
-            None => kernel,
-        }
-    }
-}
-
-/// An operand that this op takes as a tensor alone.
-fn tensor<'a>(op: &OpSpec, operand: &Operand<'a>) -> Result<TensorView<'a>> {
-    match operand {
-        Operand::View(view) => Ok(*view),
-        _ => Err(unexpected(op, "a number as an operand".to_owned())),
-    }
-}
-
-fn unexpected(op: &OpSpec, what: String) -> Error {
-    ErrorKind::Unsupported { what: format!("{what} of {}", op.name), advice: "give tensors".to_owned() }.into()
-}
-
 impl OpSpec {
     /// The parameters of a call that gives none.
     pub(crate) fn defaults(&self) -> Vec<Number> {
@@ -370,11 +304,10 @@ impl OpSpec {
     /// # Errors
     /// Fails as the op does.
     pub(crate) fn workspace(&self, call: &Call<'_, '_>) -> Result<Option<Vec<i64>>> {
-        let Body::Op(def) = &self.body else { return Ok(None) };
         if self.results.iter().all(|result| result.weight.is_none()) {
             return Ok(None);
         }
-        let shape = def.kernel(call.params).workspace(call.operands)?;
+        let shape = self.def.kernel(call.params).workspace(call.operands)?;
         Ok(shape.map(|shape| shape.iter().map(|size| *size as i64).collect()))
     }
 
@@ -388,33 +321,14 @@ impl OpSpec {
         results: &mut [TensorViewMut<'_>],
         workspace: Option<TensorViewMut<'_>>,
     ) -> Result<()> {
-        let Call { operands, params, rng, .. } = call;
-        let generate = |kernel, y: &mut TensorViewMut<'_>| call.on(kernel, GeneratorKernel::on).run_into(y.reborrow());
-        match (&self.body, *operands, results) {
-            (Body::Op(def), operands, results) => {
-                let kernel = call.on(def.kernel(params).rng(*rng), Kernel::on);
-                match workspace {
-                    Some(workspace) => kernel.run_into_with(operands, results, workspace),
-                    None => kernel.run_into(operands, results),
-                }
-            }
-            (Body::Dropout, [x], [y]) => {
-                let p = params.first().and_then(|p| real(*p, None)).unwrap_or(0.5);
-                let (x, kernel) = (tensor(self, x)?, call.on(kernels::dropout(p), DropoutKernel::on));
-                if x.is_contiguous() {
-                    return kernel.run_into(x, y.reborrow(), *rng);
-                }
-                // Which word an element takes is its place in row-major order, in which the result is.
-                call.on(kernels::to_dtype(), ConvertKernel::on).run_into(x, y.reborrow())?;
-                kernel.run_inplace(y.reborrow(), *rng)
-            }
-            (Body::Alibi { causal: false }, [], [y]) => generate(kernels::alibi(), y),
-            (Body::Alibi { causal: true }, [], [y]) => generate(kernels::alibi_causal(), y),
-            (Body::Sinusoidal(layout), [], [y]) => generate(kernels::sinusoidal(*layout), y),
-            (Body::Generator(def), [], [y]) => generate(def.kernel(params), y),
-            (_, operands, results) => {
-                Err(unexpected(self, format!("{} operands and {} results", operands.len(), results.len())))
-            }
+        let kernel = self.def.kernel(call.params).rng(call.rng);
+        let kernel = match call.stream {
+            Some(stream) => kernel.on(stream),
+            None => kernel,
+        };
+        match workspace {
+            Some(workspace) => kernel.run_into_with(call.operands, results, workspace),
+            None => kernel.run_into(call.operands, results),
         }
     }
 
@@ -429,8 +343,7 @@ impl OpSpec {
                 advice: "convert its operands to float32".to_owned(),
             })
         };
-        let Body::Op(def) = &self.body else { return Err(none()) };
-        let formula = def.double(params)?.ok_or_else(none)?;
+        let formula = self.def.double(params)?.ok_or_else(none)?;
         Ok(Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits))))
     }
 }

@@ -9,9 +9,11 @@ mod formulas;
 #[cfg(feature = "family")]
 mod objects;
 #[cfg(feature = "family")]
+mod positions;
+#[cfg(feature = "family")]
 mod power;
 #[cfg(feature = "family")]
-mod special;
+mod random;
 
 use std::sync::OnceLock;
 
@@ -21,6 +23,8 @@ crate::include_kernels!();
 
 #[cfg(feature = "family")]
 pub use composites::MASKED_FILL;
+#[cfg(feature = "family")]
+pub use positions::SinusoidalLayout;
 
 /// The functions that ops of the family name as `__rewrite(..)`.
 #[cfg(feature = "family")]
@@ -32,7 +36,7 @@ pub mod rewrites {
 pub mod kernels {
     pub use super::convert::to_dtype;
     #[cfg(feature = "family")]
-    pub use super::{objects::*, special::kernels::*};
+    pub use super::{objects::*, positions::objects::*, random::objects::*};
 }
 
 /// The ops as functions. An operand is a tensor, a view or a number; a parameter is any number, or `Number::Default`.
@@ -41,7 +45,7 @@ pub mod kernels {
 pub mod ops {
     pub use super::convert::ops::*;
     #[cfg(feature = "family")]
-    pub use super::{formulas::*, special::ops::*};
+    pub use super::{formulas::*, positions::ops::*, random::ops::*};
     // These take precedence over the functions of the same names.
     #[cfg(feature = "family")]
     pub use super::composites::{
@@ -91,8 +95,30 @@ pub fn beneath() -> impl Iterator<Item = &'static OpDef> {
     declared().iter().copied().filter(|def| def.info.properties.beneath)
 }
 
-/// Finds an op by its name (`silu`, `add`, `mul_backward`, `softmax`) in [`info::all`](crate::info::all) and
-/// [`info::rows`](crate::info::rows). [`rope_op`](crate::rope::rope_op) finds rotary ones.
+/// Returns every op of the family without operands: the position encodings.
+pub fn encodings() -> impl Iterator<Item = &'static OpDef> {
+    #[cfg(feature = "family")]
+    return positions::all();
+    #[cfg(not(feature = "family"))]
+    std::iter::empty()
+}
+
+/// Returns dropout, dropout with a mask, and its gradient.
+pub fn dropout() -> impl Iterator<Item = &'static OpDef> {
+    #[cfg(feature = "family")]
+    return random::all();
+    #[cfg(not(feature = "family"))]
+    std::iter::empty()
+}
+
+/// Returns every op of the family: [`info::all`](crate::info::all), [`info::rows`](crate::info::rows),
+/// [`info::dropout`](crate::info::dropout) and [`info::encodings`](crate::info::encodings), in this order.
+pub fn every() -> impl Iterator<Item = &'static OpDef> {
+    all().chain(rows()).chain(dropout()).chain(encodings())
+}
+
+/// Finds an op of the family by its name (`silu`, `add`, `mul_backward`, `softmax`, `dropout`, `alibi`).
+/// [`rope_op`](crate::rope::rope_op) finds rotary ones.
 pub fn op(name: &str) -> Option<&'static OpDef> {
-    all().chain(rows()).find(|def| def.info.name == name)
+    every().find(|def| def.info.name == name)
 }

@@ -95,8 +95,8 @@ pub mod info {
 
     #[cfg(feature = "family")]
     pub use crate::family::MASKED_FILL;
-    pub use crate::family::{all, beneath, op, rows};
-    pub use crate::kernel::{declared_generators, declared_ops};
+    pub use crate::family::{all, beneath, dropout, encodings, every, op, rows};
+    pub use crate::kernel::declared_ops;
 }
 
 /// The names that most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. If such a module is

@@ -309,7 +309,10 @@ fn elements_are_made_of_their_indices() {
     );
     let def = CausalMask::def();
     assert_eq!((def.info.name, def.info.operands.len(), def.info.types.len()), ("causal_mask", 0, 5));
-    assert_eq!(def.oracle(DType::F32, &[Number::from(7.5)]).unwrap().map(|at| at([0, 1, 2])), Some(7.5));
+    assert_eq!(
+        def.index_oracle(DType::F32, &[Number::from(7.5)]).unwrap().map(|oracle| oracle.at([0, 1, 2])),
+        Some(7.5)
+    );
     assert!(causal_mask(&cpu, DType::I32, [2, 2], None).unwrap_err().is_dtype());
     assert!(causal_mask(&cpu, DType::F32, [1, 1, 1, 1], None).is_err());
 }

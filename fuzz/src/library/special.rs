@@ -67,7 +67,7 @@ pub(super) fn generator(case: &mut Case) -> Outcome {
         return Ok(());
     }
     let kernel = kernel.strategy(case.random.pick(&[Strategy::Auto, Strategy::Direct, Strategy::RegisterCopy]));
-    let what = format!("{} {dtype} {shape:?}", kernel.info().name);
+    let what = format!("{} {dtype} {shape:?}", kernel.def().info.name);
     let Some(y) = case.outcome(kernel.run(&case.device.clone(), dtype, shape.as_slice()))? else { return Ok(()) };
     if shape.iter().any(|&dim| dim > 1000) {
         // It has no elements; a margin would have too many.

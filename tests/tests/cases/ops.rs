@@ -9,7 +9,6 @@ use pointwise::{
     kernel::{BinaryKernel, GatedKernel, Kernel, OpDef, SinusoidalLayout, TernaryKernel, UnaryKernel},
     kernels,
 };
-use pointwise_core::family;
 use pointwise_testkit::{calls, inputs, judge, params};
 
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
@@ -289,7 +288,7 @@ fn dropout(dtype: DType) -> Case {
                 kernel.run_with_mask_into(&x[0], second, mask, place)
             }))
         }),
-        accuracy: family::random::OPS[0].accuracy,
+        accuracy: kernels::dropout(0.3).def().info.accuracy,
         floor: 0.0,
     }
 }
@@ -304,7 +303,7 @@ fn alibi(dtype: DType, causal: bool) -> Case {
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |_, y| kernel.run_into(&mut y[0])))
         }),
-        accuracy: family::generator::OPS[0].accuracy,
+        accuracy: kernels::alibi().def().info.accuracy,
         floor: 0.0,
     }
 }
@@ -319,7 +318,7 @@ fn sinusoidal(dtype: DType, layout: SinusoidalLayout) -> Case {
             let kernel = stream.map_or_else(|| kernel.clone(), |stream| kernel.clone().on(stream));
             Ok(Box::new(move |_, y| kernel.run_into(&mut y[0])))
         }),
-        accuracy: family::generator::OPS[1].accuracy,
+        accuracy: kernels::sinusoidal(layout).def().info.accuracy,
         floor: 0.0,
     }
 }

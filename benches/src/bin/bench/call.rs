@@ -1,9 +1,7 @@
 //! Makes the tensors of a row, and its call.
 
 use pointwise::rope::{RopeAngles, RopeFrequencies, RopeKernel, RopeLayout, RopePositions, RopePrecision};
-use pointwise::{
-    DType, Operand, Philox, Strategy, Tensor, TensorView, TensorViewMut, kernel::SinusoidalLayout, kernels, ops,
-};
+use pointwise::{DType, Operand, Strategy, Tensor, TensorView, TensorViewMut, ops};
 
 use crate::form::{Angles, Form, Rope};
 use crate::inputs::{Fill, Inputs, tensor_of};
@@ -64,7 +62,7 @@ pub(crate) fn with<R>(
                 results.push(Tensor::empty(&device, form.result(row.dtype), &form.shape(row)[..])?);
             }
             let operands: Vec<Operand<'_>> = x.iter().map(Operand::from).chain(op.last.map(Operand::Number)).collect();
-            let kernel = || op.def.kernel(&op.params).strategy(op.strategy);
+            let kernel = || op.def.kernel(&op.params).strategy(op.strategy).rng(op.place);
             let views: Vec<TensorView<'_>> = results.iter().map(Tensor::view).collect();
             let plan = is_cuda.then(|| kernel().plan(&operands, &views)).transpose()?;
             let ran = plan.map(|plan| Ran::of(op.strategy, plan.strategy, plan.replaced)).unwrap_or_default();
@@ -91,14 +89,6 @@ pub(crate) fn with<R>(
             let value = tensor_of(&device, row.dtype, &[*value as f32], &[])?;
             let ran = Ran::noting("where(mask, value, x), the value a tensor of no dimensions");
             measure(&mut || ops::where_cond_into(mask, &value, x, &mut y), ran)
-        }
-        (Form::Dropout { p, seed }, [x]) => {
-            let place = Philox::new(*seed);
-            measure(&mut || ops::dropout_into(x, &mut y, *p, place), Ran::default())
-        }
-        (Form::Alibi, _) => measure(&mut || ops::alibi_into(&mut y), Ran::default()),
-        (Form::Sinusoidal, _) => {
-            measure(&mut || kernels::sinusoidal(SinusoidalLayout::Interleaved).run_into(&mut y), Ran::default())
         }
         _ => Err(wrong(row)),
     }

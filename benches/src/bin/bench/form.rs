@@ -1,7 +1,7 @@
 //! Turns a row's name and parameters into the op that it calls, and counts the bytes that the call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
-use pointwise::{DType, Number, Strategy, info::op, kernel::OpDef};
+use pointwise::{DType, Number, Philox, Strategy, info::op, kernel::OpDef};
 use pointwise_core::OpInfo;
 use pointwise_core::op::MAX_PARAMS;
 
@@ -27,12 +27,6 @@ pub(crate) enum Form {
         /// The value is a tensor of no dimensions: `where` serves it.
         tensor: bool,
     },
-    Dropout {
-        p: f64,
-        seed: u64,
-    },
-    Alibi,
-    Sinusoidal,
     Rope(Rope),
 }
 
@@ -44,6 +38,8 @@ pub(crate) struct OpCall {
     pub(crate) strategy: Strategy,
     /// The last operand, if it is a number.
     pub(crate) last: Option<Number>,
+    /// Where a random op draws from.
+    pub(crate) place: Philox,
 }
 
 /// A rotary embedding.
@@ -96,12 +92,6 @@ impl Form {
                 let tensor = row.param("value").is_some_and(|text| text.contains("tensor"));
                 return Ok(Form::MaskedFill { value, tensor });
             }
-            "dropout" => {
-                let seed = number("seed")?.unwrap_or(0.0) as u64;
-                return Ok(Form::Dropout { p: number("p")?.unwrap_or(0.5), seed });
-            }
-            "alibi" => return Ok(Form::Alibi),
-            "sinusoidal" => return Ok(Form::Sinusoidal),
             name if name.starts_with("rope") => return rope(row, name),
             _ => {}
         }
@@ -117,7 +107,8 @@ impl Form {
         let last = if is_weighted && !tensor("weight") { number("weight")?.map(Number::Float) } else { None };
         let params = if is_weighted { [Number::Default; MAX_PARAMS] } else { params(row, info)? };
         let strategy = if info.arguments().len() == 1 { strategy } else { Strategy::Auto };
-        Ok(Form::Op(OpCall { def, params, strategy, last }))
+        let place = Philox::new(number("seed")?.unwrap_or(0.0) as u64);
+        Ok(Form::Op(OpCall { def, params, strategy, last, place }))
     }
 
     /// The op's element type of the result.
@@ -147,7 +138,7 @@ impl Form {
 
     /// True if the op reads nothing: its ceiling is a memset.
     pub(crate) fn writes_only(&self) -> bool {
-        matches!(self, Form::Alibi | Form::Sinusoidal)
+        matches!(self, Form::Op(op) if op.def.info.is_of_indices())
     }
 
     /// The result's shape.
@@ -176,7 +167,7 @@ impl Form {
         let written = self.results() as u64 * numel(&self.shape(row)) * self.result(row.dtype).size() as u64;
         let operand = |(k, shape): (usize, &Vec<usize>)| numel(shape) * self.operand(k, row.dtype).size() as u64;
         let read: u64 = match self {
-            Form::Alibi | Form::Sinusoidal => 0,
+            form if form.writes_only() => 0,
             Form::Rope(rope) => {
                 let x = &row.shapes[0];
                 let lanes = x.last().map_or(0, |&lanes| lanes as u64);

@@ -3,9 +3,7 @@
 use pointwise::rope::ROPE;
 use pointwise::{
     DType,
-    info::{MASKED_FILL, OpInfo, all},
-    kernel::SinusoidalLayout,
-    kernels,
+    info::{MASKED_FILL, OpInfo, all, dropout, encodings},
 };
 
 use crate::workload::{Row, RowId, read_params, reference};
@@ -59,10 +57,10 @@ fn tables() -> impl Iterator<Item = &'static OpInfo> {
     all().map(|def| &def.info)
 }
 
-/// The ops beside the tables, but for the rotary ones.
-fn others() -> [&'static OpInfo; 4] {
-    let sinusoidal = kernels::sinusoidal(SinusoidalLayout::Interleaved).info();
-    [&MASKED_FILL, kernels::dropout(0.5).info(), kernels::alibi().info(), sinusoidal]
+/// `masked_fill`, and the ops that draw or have no operands: of each, but not of its variants.
+fn others() -> impl Iterator<Item = &'static OpInfo> {
+    let is_named = |info: &&OpInfo| ["dropout", "alibi", "sinusoidal"].contains(&info.name);
+    [&MASKED_FILL].into_iter().chain(dropout().chain(encodings()).map(|def| &def.info).filter(is_named))
 }
 
 /// Every op on large tensors.

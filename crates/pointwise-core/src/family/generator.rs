@@ -3,13 +3,18 @@
 use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use crate::maths::prim::fma;
 use crate::op::{GeneratorOp, RUN, TableOp, Words};
-use crate::{Accuracy, DType, Kind, OpInfo, ParamInfo};
+use crate::{Accuracy, DType, Kind, OpInfo, Properties};
 
 /// The element types.
 const TYPES: &[DType] = &DType::FLOATS;
 
-/// The ops; a variant of one (causal, halves) is a kernel of its own, but not an op.
-pub const OPS: &[OpInfo] = &[Alibi::INFO, Sinusoidal::INFO];
+/// The shared data of the encodings.
+const ENCODING: OpInfo = OpInfo {
+    kind: Kind::Generator,
+    types: TYPES,
+    properties: Properties { of_family: true, ..Properties::NONE },
+    ..OpInfo::FORMULA
+};
 
 /// ALiBi's slope of head `head` of `heads` (Press, Smith and Lewis, "Train Short, Test Long", ICLR 2022): a geometric
 /// sequence from `2^(-8/P)` on for the first `P`, the largest power of two among the head counts up to `heads`; then
@@ -85,17 +90,11 @@ impl GeneratorOp for Alibi {
 impl TableOp for Alibi {
     const INFO: OpInfo = OpInfo {
         name: "alibi",
-        kind: Kind::Generator,
-        params: &[
-            ParamInfo::number("num_heads", 8.0),
-            ParamInfo::number("seq_len", 128.0),
-            ParamInfo::number("causal", 0.0),
-        ],
-        types: TYPES,
+        shape: &["num_heads", "seq_len", "seq_len"],
         accuracy: Accuracy::Ulp(1.0),
         doc: "ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`.\n",
         formula: "-slope(h) * |i - j|",
-        ..OpInfo::FORMULA
+        ..ENCODING
     };
     #[inline(always)]
     fn from_words([power, ..]: Words) -> Self {
@@ -129,7 +128,12 @@ impl GeneratorOp for AlibiCausal {
 }
 
 impl TableOp for AlibiCausal {
-    const INFO: OpInfo = Alibi::INFO;
+    const INFO: OpInfo = OpInfo {
+        name: "alibi_causal",
+        doc: "ALiBi's bias with -inf for `j > i`, (num_heads, seq_len, seq_len).\n",
+        formula: "if j > i { -inf } else { -slope(h) * (i - j) }",
+        ..Alibi::INFO
+    };
     #[inline(always)]
     fn from_words(words: Words) -> Self {
         AlibiCausal(Alibi::from_words(words))
@@ -263,17 +267,11 @@ impl GeneratorOp for Sinusoidal {
 impl TableOp for Sinusoidal {
     const INFO: OpInfo = OpInfo {
         name: "sinusoidal",
-        kind: Kind::Generator,
-        params: &[
-            ParamInfo::number("seq_len", 128.0),
-            ParamInfo::number("d_model", 64.0),
-            ParamInfo::number("halves", 0.0),
-        ],
-        types: TYPES,
+        shape: &["seq_len", "d_model"],
         accuracy: Accuracy::Ulp(3.0),
         doc: "Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first.\n",
         formula: "sin(p * 10000^(-2 i / d_model)), cos(p * 10000^(-2 i / d_model))",
-        ..OpInfo::FORMULA
+        ..ENCODING
     };
     #[inline(always)]
     fn from_words([step, ..]: Words) -> Self {
@@ -323,7 +321,11 @@ impl GeneratorOp for SinusoidalHalves {
 }
 
 impl TableOp for SinusoidalHalves {
-    const INFO: OpInfo = Sinusoidal::INFO;
+    const INFO: OpInfo = OpInfo {
+        name: "sinusoidal_halves",
+        doc: "Sine and cosine position encoding, (seq_len, d_model): all sines first.\n",
+        ..Sinusoidal::INFO
+    };
     #[inline(always)]
     fn from_words(words: Words) -> Self {
         SinusoidalHalves { pairs: words[1] as u32, frequencies: Sinusoidal::from_words(words) }

@@ -3,13 +3,10 @@
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
 use crate::philox::words_kept;
-use crate::{DType, Kind, OpInfo, ParamInfo};
+use crate::{DType, Kind, OpInfo, ParamInfo, ParamKind, Properties};
 
 /// The element types.
 const TYPES: &[DType] = &DType::FLOATS;
-
-/// The ops.
-pub const OPS: &[OpInfo] = &[Dropout::<f32>::INFO];
 
 /// `torch.nn.functional.dropout`: an element is kept with probability `1 - p` and multiplied by `1 / (1 - p)`, or it
 /// is +0.
@@ -22,6 +19,13 @@ pub struct Dropout<T> {
     pub last_kept: u32,
     /// `1 / (1 - p)`, rounded to f32.
     pub scale: T,
+}
+
+impl Dropout<f32> {
+    /// Returns the op with a probability between 0 and 1.
+    pub fn new(p: f64) -> Dropout<f32> {
+        Dropout { last_kept: last_kept(p), scale: (1.0 / (1.0 - p)) as f32 }
+    }
 }
 
 /// The largest random word that keeps its element at dropout probability `p`, for `0 < p < 1`: words `w` with
@@ -42,18 +46,41 @@ impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {
 }
 
 impl<T: Word> TableOp for Dropout<T> {
-    const INFO: OpInfo = OpInfo {
-        name: "dropout",
-        kind: Kind::Random,
-        operands: &["x"],
-        params: &[ParamInfo::number("p", 0.5)],
-        types: TYPES,
-        doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",
-        formula: "if u < 1 - p { x * (1 / (1 - p)) } else { 0 }",
-        ..OpInfo::FORMULA
-    };
+    const INFO: OpInfo = DROPOUT;
     #[inline(always)]
     fn from_words([last_kept, scale, ..]: Words) -> Self {
         Dropout { last_kept: last_kept as u32, scale: T::from_word(scale) }
     }
 }
+
+/// Dropout as data.
+pub const DROPOUT: OpInfo = OpInfo {
+    name: "dropout",
+    kind: Kind::Random,
+    operands: &["x"],
+    is_random: true,
+    params: &[ParamInfo { kind: ParamKind::Probability, ..ParamInfo::number("p", 0.5) }],
+    types: TYPES,
+    doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",
+    formula: "if u < 1 - p { x * (1 / (1 - p)) } else { 0 }",
+    properties: Properties { of_family: true, ..Properties::NONE },
+    ..OpInfo::FORMULA
+};
+
+/// [`DROPOUT`] with the mask as a second result.
+pub const DROPOUT_WITH_MASK: OpInfo = OpInfo {
+    name: "dropout_with_mask",
+    results: &["y", "mask"],
+    result_types: &[None, Some(DType::Bool)],
+    doc: "`dropout`, and the mask: true where the element was kept.\n",
+    ..DROPOUT
+};
+
+/// The gradient of [`DROPOUT`]: the same words again.
+pub const DROPOUT_BACKWARD: OpInfo = OpInfo {
+    name: "dropout_backward",
+    gradient_of: Some("dropout"),
+    operands: &["grad"],
+    doc: "The gradient of `dropout`, which draws the mask again.\n",
+    ..DROPOUT
+};

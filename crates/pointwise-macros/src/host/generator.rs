@@ -23,23 +23,23 @@ pub(super) fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
         const _: () = {
             #kernels
             static #types: [::pointwise::__private::GeneratorTyped; #count] = #typed;
-            static #def: ::pointwise::kernel::GeneratorDef =
-                ::pointwise::kernel::GeneratorDef::new::<#at_f32>(&#types, ::core::option::Option::Some(#oracle));
+            static #def: ::pointwise::kernel::OpDef =
+                ::pointwise::kernel::OpDef::of_indices::<#at_f32>(&#types, ::core::option::Option::Some(#oracle));
 
             ::pointwise::__private::inventory::submit! {
-                ::pointwise::__private::Declared::generator(&#def, #place)
+                ::pointwise::__private::Declared::new(&#def, #place)
             }
 
             #[allow(dead_code)]
             impl #own {
                 /// The op as data.
-                #vis fn def() -> &'static ::pointwise::kernel::GeneratorDef {
+                #vis fn def() -> &'static ::pointwise::kernel::OpDef {
                     &#def
                 }
 
                 /// The op with these parameters and launch settings.
                 #vis fn kernel(self) -> ::pointwise::kernel::GeneratorKernel {
-                    #type_name::def().kernel(&[#(#params),*])
+                    #type_name::def().generator_with(&[#(#params),*])
                 }
             }
         };
@@ -100,7 +100,7 @@ pub(super) fn functions(op: &Op) -> Vec<TokenStream> {
                 shape: impl ::pointwise::tensor::IntoShape,
                 #numbers
             ) -> ::pointwise::Result<::pointwise::Tensor> {
-                #kernel.run(device, dtype, shape)
+                #kernel.generate(device, dtype, shape)
             }
         },
         quote! {
@@ -112,7 +112,7 @@ pub(super) fn functions(op: &Op) -> Vec<TokenStream> {
             #vis fn #into<'b>(
                 y: impl ::core::convert::Into<::pointwise::TensorViewMut<'b>>, #numbers
             ) -> ::pointwise::Result<()> {
-                #kernel.run_into(y)
+                #kernel.run_into(&[], &mut [y.into()])
             }
         },
     ]

@@ -69,12 +69,12 @@ impl Visited {
         }
     }
 
-    /// On the host: the definitions of generators and of dropout; functions that find loops and kernels.
+    /// On the host: the definitions of generators; functions that find loops and kernels of the others.
     pub(crate) fn host(&self) -> TokenStream {
         let Visited { place, kind } = self;
         match kind {
             Kind::Generators => generators::definitions(place),
-            Kind::Random => random::definition(place),
+            Kind::Random => random::functions(place),
             Kind::Conversions => conversions::functions(place),
             Kind::Rope => rope::function(place),
             Kind::Lookup => quote!(::core::compile_error! { "the host finds look-ups in kernel/lookup.rs" }),

@@ -3,17 +3,12 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Place, element, static_entry};
+use super::{Place, element};
 use crate::entry::Entry;
 use crate::words::{FLOATS, Type};
 
-/// The strategies, as the functions of `pointwise_device::random` and the variants of `Variant` on the host.
-const STRATEGIES: [(&str, &str); 2] = [("explicit_parallel", "ExplicitParallel"), ("register_copy", "RegisterCopy")];
-
-/// Whether there is a mask, and the strategy, of each kernel.
-fn kinds() -> impl Iterator<Item = (bool, (&'static str, &'static str))> {
-    [false, true].into_iter().flat_map(|mask| STRATEGIES.map(|strategy| (mask, strategy)))
-}
+/// The strategies, as the functions of `pointwise_device::random`: single elements, vectors.
+const STRATEGIES: [&str; 2] = ["explicit_parallel", "register_copy"];
 
 /// The kernel of a strategy, which writes the mask, too, or does not.
 fn symbol(each: Type, mask: bool, strategy: &str) -> String {
@@ -32,7 +27,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
         let element = element(&core, each);
         let this = this(&core, &element);
         let lanes = quote!({ 16 / ::core::mem::size_of::<#element>() });
-        let of_kernel = |(mask, (strategy, _))| {
+        let of_kernel = |(mask, strategy)| {
             let function = format_ident!("{strategy}");
             let vectors = (strategy == "register_copy").then(|| quote!(, { #root::random::elements(#lanes) }, #lanes));
             Entry {
@@ -56,13 +51,14 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
             }
             .into_token_stream()
         };
-        kinds().map(of_kernel).collect::<TokenStream>()
+        let kernels = [false, true].into_iter().flat_map(|mask| STRATEGIES.map(|strategy| (mask, strategy)));
+        kernels.map(of_kernel).collect::<TokenStream>()
     };
     FLOATS.into_iter().map(of_type).collect()
 }
 
-/// The definition.
-pub(crate) fn definition(Place { root, given }: &Place) -> TokenStream {
+/// Functions that find loops and kernels: `loops` of a type, `kernels` of a type with or without a mask.
+pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
     let core = quote!(#root::__private::core);
     let (mut loops, mut kernels) = (TokenStream::new(), TokenStream::new());
     for each in FLOATS {
@@ -71,26 +67,34 @@ pub(crate) fn definition(Place { root, given }: &Place) -> TokenStream {
         loops.extend(quote! {
             #core::DType::#dtype => ::core::option::Option::Some(#root::cpu::random::<#element, #this>),
         });
-        for (mask, (strategy, variant)) in kinds() {
-            let (symbol, variant) = (symbol(each, mask, strategy), format_ident!("{variant}"));
-            let entry = static_entry(root, given, &symbol, &quote!(#core::row::of_random::<#element, #this>()));
+        for mask in [false, true] {
+            let entries = STRATEGIES.map(|strategy| {
+                let symbol = symbol(each, mask, strategy);
+                quote!(#root::kernel::Entry::new(#symbol, #core::row::of_random::<#element, #this>(), &#given))
+            });
             kernels.extend(quote! {
-                (#core::DType::#dtype, #root::kernel::Variant::#variant, #mask) => #entry
+                (#core::DType::#dtype, #mask) => {
+                    static ENTRIES: [#root::kernel::Entry; 2] = [#(#entries),*];
+                    ::core::option::Option::Some(&ENTRIES)
+                }
             });
         }
     }
     quote! {
-        #[allow(non_upper_case_globals)]
-        pub(super) static dropout: #root::kernel::RandomDef = #root::kernel::RandomDef {
-            info: <#core::family::random::Dropout<f32> as #core::TableOp>::INFO,
-            cpu: |dtype| match dtype {
+        pub(super) fn loops(dtype: #core::DType) -> ::core::option::Option<#root::cpu::RandomFn> {
+            match dtype {
                 #loops
                 _ => ::core::option::Option::None,
-            },
-            entry: |dtype, variant, mask| match (dtype, variant, mask) {
+            }
+        }
+        pub(super) fn kernels(
+            dtype: #core::DType,
+            mask: bool,
+        ) -> ::core::option::Option<&'static [#root::kernel::Entry; 2]> {
+            match (dtype, mask) {
                 #kernels
                 _ => ::core::option::Option::None,
-            },
-        };
+            }
+        }
     }
 }

@@ -1,43 +1,28 @@
-//! Tensors made of their indices: their definitions, and the kernel object.
+//! Ops without operands: tensors that are made of their indices. Their loops and kernels, and the way of a call.
 
 use std::ffi::c_void;
-use std::ops::Deref;
 
-use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
 
 use super::grid::RESIDENT;
-use super::params::{self, Params};
-use super::{Entry, Facts, LaunchSettings, Plan, Strategy, Variant, check};
+use super::{Class, Entry, Kernel, KernelPlan, Strategy, check, params};
+use crate::Device;
 use crate::cpu::{self, GeneratorFn};
 use crate::cuda;
 use crate::embed::Kernels;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{IntoShape, Shape};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::{Device, Number};
-
-/// A generator as the host knows it: what `#[op]` makes of a function of indices, and a table of a row.
-#[derive(Debug)]
-pub struct GeneratorDef {
-    facts: Facts,
-    /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`].
-    rows: [u32; 3],
-    types: &'static [GeneratorTyped],
-    oracle: Option<GeneratorOracle>,
-}
-
-impl Deref for GeneratorDef {
-    type Target = Facts;
-    #[inline]
-    fn deref(&self) -> &Facts {
-        &self.facts
-    }
-}
 
 /// The formula of a generator in f64, of plane, row and column and the parameters.
 pub type GeneratorOracle = fn([u32; 3], Words) -> f64;
+
+/// Returns planes, rows and columns of a shape, and the words of the op's parameters that follow from these.
+///
+/// # Errors
+/// Fails for a shape that the op does not make.
+pub type SizesFn = fn(&Shape) -> Result<([usize; 3], Words)>;
 
 /// A generator in one element type: its loop and its kernels.
 #[derive(Debug)]
@@ -55,7 +40,7 @@ impl GeneratorTyped {
     /// is the hash of the text that they were compiled from.
     ///
     /// # Panics
-    /// In a constant, so that it does not compile: a kernel's name says another variant; the data of `O` contradict its types.
+    /// In a constant, so that it does not compile: a kernel's name says another class; the data of `O` contradict its types.
     #[must_use]
     #[track_caller]
     pub const fn new<E, O>(symbols: [&'static str; 2], source: u64, kernels: &'static Kernels) -> GeneratorTyped
@@ -78,27 +63,60 @@ impl GeneratorTyped {
     }
 }
 
-/// Where a sinusoidal encoding has its sines and cosines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum SinusoidalLayout {
-    /// Column `2 i` the sine, column `2 i + 1` the cosine of frequency `i` (Vaswani et al.).
-    #[default]
-    Interleaved,
-    /// Column `i` the sine, column `d_model / 2 + i` the cosine of frequency `i`.
-    Halves,
+/// The loops and kernels of an op without operands.
+#[derive(Debug)]
+pub(in crate::kernel) struct Indices {
+    /// The rows of a thread in a large tensor: [`GeneratorOp::ROWS`].
+    rows: [u32; 3],
+    types: &'static [GeneratorTyped],
+    pub(in crate::kernel) oracle: Option<GeneratorOracle>,
+    /// Checks the shape, where the op has parameters that follow from it.
+    pub(in crate::kernel) sizes: Option<SizesFn>,
 }
 
-/// What is generated.
+impl Indices {
+    /// Of the op `O`.
+    #[track_caller]
+    pub(in crate::kernel) const fn new<O: TableOp + GeneratorOp>(
+        types: &'static [GeneratorTyped],
+        oracle: Option<GeneratorOracle>,
+    ) -> Indices {
+        let mut k = 0;
+        while k < types.len() {
+            row::check_generator::<O>(types[k].dtype, types[k].source, types[k].row);
+            k += 1;
+        }
+        Indices { rows: O::ROWS, types, oracle, sizes: None }
+    }
+
+    fn typed(&self, info: &OpInfo, dtype: DType) -> Result<&GeneratorTyped> {
+        self.types.iter().find(|typed| typed.dtype == dtype).ok_or_else(|| check::wrong_dtype(info, dtype))
+    }
+
+    /// The kernel for elements of a type, by vectors or by single elements.
+    pub(in crate::kernel) fn entry(&self, info: &OpInfo, dtype: DType, vectors: bool) -> Result<&Entry> {
+        let typed = self.typed(info, dtype)?;
+        Ok(if vectors { &typed.vectors } else { &typed.direct })
+    }
+}
+
+/// The formula of an op without operands in f64, with the parameters of a call.
 #[derive(Clone, Copy, Debug)]
-enum Encoding {
-    Alibi,
-    Sinusoidal,
-    /// An op of `#[op]`: any planes of rows and columns.
-    Planes(Params),
+pub struct IndexOracle {
+    pub(in crate::kernel) formula: GeneratorOracle,
+    pub(in crate::kernel) words: Words,
 }
 
-/// A generator with its launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one that `#[op]` made.
+impl IndexOracle {
+    /// Returns the element of a plane, a row and a column.
+    #[must_use]
+    pub fn at(&self, at: [u32; 3]) -> f64 {
+        (self.formula)(at, self.words)
+    }
+}
+
+/// An op without operands with its parameters and launch settings: `kernels::alibi`, `kernels::sinusoidal`, or one that `#[op]`
+/// made.
 ///
 /// ```
 /// use pointwise::{DType, Device, Strategy, kernels, kernel::SinusoidalLayout};
@@ -109,10 +127,33 @@ enum Encoding {
 /// # Ok::<(), pointwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GeneratorKernel {
-    def: &'static GeneratorDef,
-    encoding: Encoding,
-    pub(super) settings: LaunchSettings,
+pub struct GeneratorKernel(pub(crate) Kernel<'static>);
+
+impl GeneratorKernel {
+    /// As [`Kernel::generate`].
+    ///
+    /// # Errors
+    /// The errors of [`Kernel::generate`].
+    pub fn run(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+        self.0.generate(device, dtype, shape)
+    }
+
+    /// The tensor of the shape of `y`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can
+    /// capture it.
+    ///
+    /// # Errors
+    /// As [`GeneratorKernel::run`], and a view that is not contiguous.
+    pub fn run_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
+        self.0.run_into(&[], &mut [y.into()])
+    }
+
+    /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<KernelPlan> {
+        self.0.plan(&[], &[y.into().as_view()])
+    }
 }
 
 /// The call of a generator: planes, rows and columns, and the op's parameters.
@@ -130,7 +171,8 @@ struct Cover {
     each: u32,
     blocks: u32,
     threads: u32,
-    variant: Variant,
+    /// Elements of a vector, or 1.
+    lanes: u32,
 }
 
 /// The most rows or columns: indices, and the block behind the last, fit 32 bits.
@@ -148,112 +190,59 @@ const MAX_BLOCKS: u64 = (1 << 31) - 1;
 /// Threads that keep a device busy, where it is not known: a large one's.
 const BUSY: u64 = 132 * RESIDENT;
 
-impl GeneratorDef {
-    /// The op `O` in some element types. `oracle` is its formula in f64.
-    ///
-    /// # Panics
-    /// In a constant, so that it does not compile: `types` are not all of `O`.
-    #[must_use]
-    #[track_caller]
-    pub const fn new<O: TableOp + GeneratorOp>(
-        types: &'static [GeneratorTyped],
-        oracle: Option<GeneratorOracle>,
-    ) -> GeneratorDef {
-        let mut k = 0;
-        while k < types.len() {
-            row::check_generator::<O>(types[k].dtype, types[k].source, types[k].row);
-            k += 1;
-        }
-        GeneratorDef { facts: Facts { info: O::INFO, backward: None }, rows: O::ROWS, types, oracle }
-    }
+/// Returns an error for a shape that an op without operands does not make.
+#[cold]
+pub(crate) fn wrong_shape(shape: &Shape, why: &str) -> crate::Error {
+    ErrorKind::Parameter { name: "shape", value: shape.to_string(), why: why.to_owned() }.into()
+}
 
-    fn typed(&self, dtype: DType) -> Result<&GeneratorTyped> {
-        let found = self.types.iter().find(|typed| typed.dtype == dtype);
-        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
-    }
-
-    /// The kernel for elements of a type, by vectors or by single elements.
-    ///
-    /// # Errors
-    /// A type that the op does not have.
-    pub fn entry(&self, dtype: DType, variant: Variant) -> Result<&Entry> {
-        let typed = self.typed(dtype)?;
-        Ok(if variant == Variant::RegisterCopy { &typed.vectors } else { &typed.direct })
-    }
-
-    /// The formula in f64 for elements of type `dtype`, of plane, row and column; `None` for one of pointwise's own, which
-    /// are tested otherwise.
-    ///
-    /// # Errors
-    /// An element type or a parameter that the op does not take.
-    pub fn oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<impl Fn([u32; 3]) -> f64>> {
-        check::dtype(&self.info, dtype)?;
-        let [a, b, c, d, ..] = params::oracle_words(&self.info, &Params::new(params), DType::F32)?;
-        Ok(self.oracle.map(|oracle| move |at| oracle(at, [a, b, c, d])))
-    }
-
-    /// ALiBi's bias.
-    pub(crate) fn alibi(&'static self) -> GeneratorKernel {
-        self.of(Encoding::Alibi)
-    }
-
-    /// The sinusoidal encoding.
-    pub(crate) fn sinusoidal(&'static self) -> GeneratorKernel {
-        self.of(Encoding::Sinusoidal)
-    }
-
-    /// The op with parameters, in the order of [`OpInfo::params`]; those that are left out have their defaults.
-    pub fn kernel(&'static self, params: &[Number]) -> GeneratorKernel {
-        self.of(Encoding::Planes(Params::new(params)))
-    }
-
-    fn of(&'static self, encoding: Encoding) -> GeneratorKernel {
-        GeneratorKernel { def: self, encoding, settings: LaunchSettings::new() }
+/// Returns planes, rows and columns of a shape.
+fn planes(shape: &Shape) -> Result<[usize; 3]> {
+    match shape[..] {
+        [planes, rows, columns] => Ok([planes, rows, columns]),
+        [rows, columns] => Ok([1, rows, columns]),
+        [columns] => Ok([1, 1, columns]),
+        _ => Err(wrong_shape(shape, "a generator's shape is (planes, rows, columns), (rows, columns) or (columns)")),
     }
 }
 
-impl GeneratorKernel {
-    /// Name, types, documentation.
-    pub fn info(&self) -> &'static OpInfo {
-        &self.def.info
-    }
-
-    /// A new tensor of the encoding: ALiBi's shape is (num_heads, seq_len, seq_len), the sinusoidal one's
-    /// (seq_len, d_model), another op's (planes, rows, columns), (rows, columns) or (columns).
+impl Kernel<'_> {
+    /// Makes a new tensor of an op without operands. The shape is (planes, rows, columns), (rows, columns) or (columns); ALiBi's
+    /// is (num_heads, seq_len, seq_len), that of a sinusoidal encoding (seq_len, d_model).
     ///
     /// # Errors
-    /// An element type or a parameter that the op does not take, another number of dimensions, an ALiBi that is not
-    /// square, an odd `d_model`, a dimension beyond 2^31, a stream of another device, bad launch settings, a missing
-    /// kernel, out of memory, the driver's.
-    pub fn run(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+    /// An op that has operands; an element type or a parameter that the op does not take; another number of dimensions, an ALiBi
+    /// that is not square, an odd `d_model`, a dimension beyond 2^31; a stream of another device, bad launch settings, a
+    /// missing kernel, out of memory, the driver's.
+    pub fn generate(&self, device: &Device, dtype: DType, shape: impl IntoShape) -> Result<Tensor> {
+        let info = &self.def.info;
+        if self.def.indices().is_none() {
+            return Err(check::wrong_count(info, "operands", info.operands, 0));
+        }
         let shape = shape.into_shape()?;
-        self.call(dtype, &shape)?;
+        self.generated(dtype, &shape)?;
         let mut y = Tensor::empty(device, dtype, shape)?;
-        self.run_into(&mut y)?;
+        self.run_into(&[], &mut [y.view_mut()?])?;
         Ok(y)
     }
 
-    /// The encoding of the shape of `y`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph
-    /// can capture it.
-    ///
-    /// # Errors
-    /// As [`GeneratorKernel::run`], and a view that is not contiguous.
-    pub fn run_into<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<()> {
-        let mut y = y.into();
-        let call = self.checked(&y.as_view())?;
+    /// [`Kernel::run_into`] of an op without operands.
+    pub(super) fn generate_into(&self, indices: &Indices, y: &mut TensorViewMut<'_>) -> Result<()> {
+        let call = self.checked_generated(&y.as_view())?;
         if y.numel() == 0 {
             return Ok(());
         }
         let target = y.as_mut_ptr()?;
         let (dtype, device) = (y.dtype(), *y.device());
         let Some(context) = device.context() else {
-            let run = self.def.typed(dtype)?.cpu;
+            let run = indices.typed(&self.def.info, dtype)?.cpu;
             // SAFETY: the tensor is exclusively borrowed, contiguous and of these sizes.
             unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
             return Ok(());
         };
-        let cover = self.cover(&call, dtype, target.addr(), u64::from(context.info.multiprocessors) * RESIDENT)?;
-        let function = self.def.entry(dtype, cover.variant)?.function(context)?;
+        let busy = u64::from(context.info.multiprocessors) * RESIDENT;
+        let cover = self.cover(indices, &call, dtype, target.addr(), busy)?;
+        let function = indices.entry(&self.def.info, dtype, cover.lanes > 1)?.function(context)?;
         let mut target = target.addr() as u64;
         let [_, mut rows, mut columns] = call.sizes;
         let Cover { mut across, mut down, mut shift, mut each, .. } = cover;
@@ -278,100 +267,69 @@ impl GeneratorKernel {
         unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, &mut params) }
     }
 
-    /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<Plan> {
-        let y = y.into();
-        let call = self.checked(&y.as_view())?;
+    /// [`Kernel::plan`] of an op without operands.
+    pub(super) fn plan_generated(&self, indices: &Indices, y: &TensorView<'_>) -> Result<KernelPlan> {
+        let call = self.checked_generated(y)?;
         let busy = y.device().info().map_or(BUSY, |info| u64::from(info.multiprocessors) * RESIDENT);
-        let cover = self.cover(&call, y.dtype(), y.address(), busy)?;
+        let cover = self.cover(indices, &call, y.dtype(), y.address(), busy)?;
+        let is_vector = cover.lanes > 1;
         let replaced = match self.settings.strategy {
-            Strategy::ExplicitParallel | Strategy::Table => Some("a generator has no such kernel"),
-            Strategy::RegisterCopy if cover.variant == Variant::Direct => Some("rows are no whole, aligned vectors"),
+            Strategy::ExplicitParallel | Strategy::Table => Some("an op without operands has no such kernel"),
+            Strategy::RegisterCopy if !is_vector => Some("rows are no whole, aligned vectors"),
             _ => None,
         };
-        Ok(Plan {
-            strategy: cover.variant.strategy(),
+        Ok(KernelPlan {
+            class: if is_vector { Class::Rows } else { Class::Strided },
+            row: None,
+            strategy: if is_vector { Strategy::RegisterCopy } else { Strategy::Direct },
             replaced,
-            variant: cover.variant,
+            dims: 3,
             threads: cover.threads,
-            blocks: cover.blocks,
+            lanes: cover.lanes as usize,
+            group: 1,
             head: 0,
-            vectors_per_thread: 1,
+            launches: usize::from(y.numel() > 0),
             n: y.numel() as u64,
         })
     }
 
     /// Checks the tensor to be written, and the settings of a launch for it.
-    fn checked(&self, y: &TensorView<'_>) -> Result<Call> {
-        let call = self.call(y.dtype(), y.shape())?;
-        y.layout().require_contiguous("the output of a generator")?;
+    fn checked_generated(&self, y: &TensorView<'_>) -> Result<Call> {
+        let call = self.generated(y.dtype(), y.shape())?;
+        y.layout().require_contiguous("the output of an op without operands")?;
         self.settings.check(y.device())?;
         Ok(call)
     }
 
     /// Checks type and shape.
-    fn call(&self, dtype: DType, shape: &Shape) -> Result<Call> {
+    fn generated(&self, dtype: DType, shape: &Shape) -> Result<Call> {
         let info = &self.def.info;
         check::dtype(info, dtype)?;
-        let wrong = |why: &str| -> crate::Error {
-            ErrorKind::Parameter { name: "shape", value: shape.to_string(), why: why.to_owned() }.into()
-        };
-        let sizes = match (self.encoding, &shape[..]) {
-            (Encoding::Alibi, &[heads, rows, columns]) if rows == columns => [heads, rows, columns],
-            (Encoding::Alibi, _) => {
-                return Err(wrong("alibi is made in the shape (num_heads, seq_len, seq_len)"));
-            }
-            (Encoding::Sinusoidal, &[rows, columns]) if columns.is_multiple_of(2) => [1, rows, columns],
-            (Encoding::Sinusoidal, &[_, columns]) => {
-                return Err(ErrorKind::Parameter {
-                    name: "d_model",
-                    value: columns.to_string(),
-                    why: "must be even: a sine and a cosine for each frequency".to_owned(),
-                }
-                .into());
-            }
-            (Encoding::Sinusoidal, _) => return Err(wrong("sinusoidal is made in the shape (seq_len, d_model)")),
-            (Encoding::Planes(_), &[planes, rows, columns]) => [planes, rows, columns],
-            (Encoding::Planes(_), &[rows, columns]) => [1, rows, columns],
-            (Encoding::Planes(_), &[columns]) => [1, 1, columns],
-            (Encoding::Planes(_), _) => {
-                return Err(wrong("a generator's shape is (planes, rows, columns), (rows, columns) or (columns)"));
+        let (sizes, words) = match self.def.indices().and_then(|indices| indices.sizes) {
+            Some(sizes) => sizes(shape)?,
+            None => {
+                let [a, b, c, d, ..] = params::words(info, &self.params, DType::F32)?;
+                (planes(shape)?, [a, b, c, d])
             }
         };
         if sizes.iter().any(|&size| size > MAX_SIZE) {
-            return Err(wrong("a dimension of a generator is at most 2^31"));
+            return Err(wrong_shape(shape, "a dimension of a generator is at most 2^31"));
         }
-        let sizes = sizes.map(|size| size as u32);
-        let words = match self.encoding {
-            Encoding::Alibi => Alibi::new(sizes[0]).words(),
-            Encoding::Sinusoidal => Sinusoidal::new(sizes[2].max(2)).words(sizes[2]),
-            Encoding::Planes(params) => {
-                let [a, b, c, d, ..] = params::words(info, &params, DType::F32)?;
-                [a, b, c, d]
-            }
-        };
-        Ok(Call { sizes, words })
+        Ok(Call { sizes: sizes.map(|size| size as u32), words })
     }
 
     /// A grid that covers the tensor, for a device with `busy` threads at once.
-    fn cover(&self, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
+    fn cover(&self, indices: &Indices, call: &Call, dtype: DType, address: usize, busy: u64) -> Result<Cover> {
         let [planes, rows, columns] = call.sizes;
         let vector = 16 / dtype.size() as u32;
-        let vectors = columns.is_multiple_of(vector) && address.is_multiple_of(16);
-        let (variant, lanes) = match self.settings.strategy {
-            Strategy::Auto | Strategy::RegisterCopy if vectors => (Variant::RegisterCopy, columns / vector),
-            _ => (Variant::Direct, columns),
-        };
-        let block = match variant {
-            Variant::RegisterCopy => self.settings.threads.min(MOST_THREADS),
-            _ => self.settings.threads,
-        };
+        let fits = columns.is_multiple_of(vector) && address.is_multiple_of(16);
+        let is_vector = fits && matches!(self.settings.strategy, Strategy::Auto | Strategy::RegisterCopy);
+        let lanes = if is_vector { vector } else { 1 };
+        let width = columns / lanes;
+        let block = if is_vector { self.settings.threads.min(MOST_THREADS) } else { self.settings.threads };
         // As wide as a row, if that is a divisor of the block; narrower where it wastes an eighth less of the threads.
-        let padded = |shift: u32| u64::from(lanes.div_ceil(1 << shift)) << shift;
-        let widest = block.trailing_zeros().min(lanes.next_power_of_two().trailing_zeros());
+        let padded = |shift: u32| u64::from(width.div_ceil(1 << shift)) << shift;
+        let widest = block.trailing_zeros().min(width.next_power_of_two().trailing_zeros());
         let shift = (3..widest).rev().fold(
             widest,
             |best, shift| {
@@ -380,8 +338,8 @@ impl GeneratorKernel {
         );
         let height = block >> shift;
         let threads = padded(shift) * u64::from(rows) * u64::from(planes);
-        let wanted = self.def.rows[dtype.size().ilog2().min(2) as usize].clamp(1, RUN);
-        let wanted = if variant == Variant::Direct { wanted.max(ROWS_OF_SINGLES) } else { wanted };
+        let wanted = indices.rows[dtype.size().ilog2().min(2) as usize].clamp(1, RUN);
+        let wanted = if is_vector { wanted } else { wanted.max(ROWS_OF_SINGLES) };
         let deepest = u64::from(rows.div_ceil(height)).clamp(1, u64::from(wanted));
         let mut each = (threads / (busy / SPARE).max(1)).clamp(1, deepest) as u32;
         if dtype.size() == 1 {
@@ -390,7 +348,7 @@ impl GeneratorKernel {
         } else if dtype.size() == 2 {
             each = each.next_multiple_of(GROUP);
         }
-        let (across, down) = (lanes.div_ceil(1 << shift), rows.div_ceil(height * each));
+        let (across, down) = (width.div_ceil(1 << shift), rows.div_ceil(height * each));
         let blocks = u64::from(across) * u64::from(down) * u64::from(planes);
         if blocks > MAX_BLOCKS {
             return Err(ErrorKind::Unsupported {
@@ -399,14 +357,19 @@ impl GeneratorKernel {
             }
             .into());
         }
-        Ok(Cover { across, down, shift, each, blocks: blocks as u32, threads: block, variant })
+        Ok(Cover { across, down, shift, each, blocks: blocks as u32, threads: block, lanes })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::SinusoidalLayout;
     use crate::kernels;
+
+    fn cover(kernel: &GeneratorKernel, call: &Call, dtype: DType, address: usize, busy: u64) -> Cover {
+        kernel.0.cover(kernel.0.def.indices().unwrap(), call, dtype, address, busy).unwrap()
+    }
 
     /// Every element is covered once, by the arithmetic of the kernel.
     #[test]
@@ -418,7 +381,7 @@ mod tests {
                 for ((threads, busy), dtype) in settings.into_iter().flat_map(|s| types.map(|dtype| (s, dtype))) {
                     let kernel = kernels::alibi().threads(threads).strategy(Strategy::Direct);
                     let call = Call { sizes: [2, rows, columns], words: Words::default() };
-                    let cover = kernel.cover(&call, dtype, 4096, busy).unwrap();
+                    let cover = cover(&kernel, &call, dtype, 4096, busy);
                     assert!(dtype != DType::BF16 || cover.each.is_multiple_of(GROUP));
                     assert!(dtype != DType::F8E4M3 || cover.each.is_power_of_two() && cover.each <= RUN);
                     let height = threads >> cover.shift;
@@ -452,19 +415,18 @@ mod tests {
 
     #[test]
     fn vectors_where_rows_are_whole_ones() {
-        let cover = |columns, address| {
-            let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved);
-            let call = Call { sizes: [1, 4096, columns], words: Words::default() };
-            kernel.cover(&call, DType::F16, address, BUSY).unwrap()
+        let of = |columns| Call { sizes: [1, 4096, columns], words: Words::default() };
+        let cover = |threads, columns, address| {
+            let kernel = kernels::sinusoidal(SinusoidalLayout::Interleaved).threads(threads);
+            cover(&kernel, &of(columns), DType::F16, address, BUSY)
         };
-        assert_eq!(cover(512, 4096).variant, Variant::RegisterCopy);
-        assert_eq!(cover(516, 4096).variant, Variant::Direct);
-        assert_eq!(cover(512, 4098).variant, Variant::Direct);
-        let wide = kernels::sinusoidal(SinusoidalLayout::Halves).threads(1024);
-        let call = Call { sizes: [1, 4096, 512], words: Words::default() };
-        assert_eq!(wide.cover(&call, DType::F16, 4096, BUSY).unwrap().threads, MOST_THREADS);
-        assert_eq!(wide.cover(&call, DType::F16, 4098, BUSY).unwrap().threads, 1024);
+        assert_eq!(cover(128, 512, 4096).lanes, 8);
+        assert_eq!(cover(128, 516, 4096).lanes, 1);
+        assert_eq!(cover(128, 512, 4098).lanes, 1);
+        assert_eq!(cover(1024, 512, 4096).threads, MOST_THREADS);
+        assert_eq!(cover(1024, 512, 4098).threads, 1024);
         // 96 vectors: three blocks of 32 side by side rather than one of 128.
-        assert_eq!((cover(768, 4096).shift, cover(768, 4096).across), (5, 3));
+        let three = cover(128, 768, 4096);
+        assert_eq!((three.shift, three.across), (5, 3));
     }
 }

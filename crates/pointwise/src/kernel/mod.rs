@@ -7,17 +7,16 @@ mod binary;
 pub(crate) mod check;
 mod choice;
 mod convert;
+#[cfg(feature = "family")]
+mod dropout;
 mod entry;
 mod formula;
-#[cfg_attr(not(feature = "family"), allow(dead_code))] // position encodings are of the family
 mod generator;
 mod grid;
 mod lookup;
 mod operand;
 pub(crate) mod params;
 mod promote;
-#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
-mod random;
 mod rewrite;
 mod rng;
 pub(crate) mod scalar;
@@ -27,31 +26,37 @@ mod ternary;
 mod unary;
 mod walk;
 
+#[cfg(feature = "family")]
+pub use crate::family::SinusoidalLayout;
 pub use binary::{BinaryKernel, GatedKernel};
 pub use choice::KernelPlan;
 pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
+#[cfg(feature = "family")]
+pub use dropout::DropoutKernel;
 pub use entry::Entry;
+#[cfg(feature = "family")]
+pub(crate) use formula::Drawn;
 pub(crate) use formula::in_order;
 #[doc(hidden)]
 pub use formula::{Declared, Place, TypedRows, oracle, reference, reference_of_rows, results};
 pub use formula::{
     Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, RowClass, RowOracle, RowReferenceFn,
-    TermsFn, Typed, declared_generators, declared_ops,
+    TermsFn, Typed, declared_ops,
 };
-pub use generator::{GeneratorDef, GeneratorKernel, GeneratorOracle, GeneratorTyped, SinusoidalLayout};
+use generator::Indices;
+#[cfg(feature = "family")]
+pub(crate) use generator::wrong_shape;
+pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle, SizesFn};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
 pub use promote::result_type;
 pub(crate) use promote::{computed_type, met, promoted};
-pub use random::DropoutKernel;
-#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
-pub(crate) use random::RandomDef;
 pub use rewrite::{Rewrite, RewriteFn};
 pub use rng::Rng;
 pub(crate) use settings::{DEFAULT_THREADS, LaunchSettings};
-pub use strategy::{Plan, Strategy, Variant};
+pub use strategy::Strategy;
 pub use ternary::TernaryKernel;
 pub use unary::UnaryKernel;
 pub use walk::Class;

@@ -3,8 +3,8 @@
 use duplicate::duplicate_item;
 
 use super::{
-    BinaryKernel, ConvertKernel, DropoutKernel, GatedGradientsKernel, GatedKernel, GeneratorKernel, Kernel, OpDef,
-    Strategy, TernaryKernel, UnaryKernel, check,
+    BinaryKernel, ConvertKernel, GatedGradientsKernel, GatedKernel, GeneratorKernel, Kernel, OpDef, Strategy,
+    TernaryKernel, UnaryKernel, check,
 };
 use crate::cuda::{Context, Held};
 use crate::error::Result;
@@ -79,12 +79,7 @@ impl LaunchSettings {
     [GatedKernel] [0.settings] ["As [`Kernel::strategy`]."];
     [TernaryKernel] [0.settings] ["As [`Kernel::strategy`]."];
     [GatedGradientsKernel] [0.settings] ["As [`Kernel::strategy`]."];
-    [DropoutKernel] [settings] [
-        "The strategy on CUDA devices: runs of four elements ([`Strategy::ExplicitParallel`]) or vectors \
-         ([`Strategy::RegisterCopy`]). Another, or one that cannot serve a call, is replaced; the plan says so. No \
-         result depends on it."
-    ];
-    [GeneratorKernel] [settings] [
+    [GeneratorKernel] [0.settings] [
         "The strategy on CUDA devices: `direct` or `register_copy`, which takes rows that are whole vectors."
     ];
     [ConvertKernel] [settings] [
@@ -117,7 +112,7 @@ impl Object {
 }
 
 // Objects that are a `Kernel` of a number of operands.
-#[duplicate_item(Object; [UnaryKernel]; [BinaryKernel]; [GatedKernel]; [TernaryKernel]; [GatedGradientsKernel])]
+#[duplicate_item(Object; [UnaryKernel]; [BinaryKernel]; [GatedKernel]; [TernaryKernel]; [GatedGradientsKernel]; [GeneratorKernel])]
 impl Object {
     /// The op.
     pub fn def(&self) -> &'static OpDef {

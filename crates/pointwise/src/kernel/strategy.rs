@@ -1,7 +1,7 @@
-//! Strategies, and the plan of a launch of dropout or a generator: which entry, how many threads.
+//! Strategies.
 
 use pointwise_core::launch::GROUPED_TENSORS;
-use pointwise_core::{DType, OpInfo};
+use pointwise_core::{DType, Kind, OpInfo};
 
 use super::lookup;
 
@@ -52,6 +52,8 @@ impl Strategy {
         match self {
             // A row is read by vectors wherever it lies so: that is no choice.
             _ if info.is_of_rows() => matches!(self, Strategy::Auto | Strategy::RegisterCopy),
+            _ if info.is_of_indices() => !matches!(self, Strategy::ExplicitParallel | Strategy::Table),
+            _ if info.kind == Kind::Random => !matches!(self, Strategy::Direct | Strategy::Table),
             Strategy::Table => lookup::serves_codes(info, dtype) || lookup::serves(info, dtype),
             Strategy::ExplicitParallel => info.operands.len() + info.results.len() <= GROUPED_TENSORS,
             Strategy::Auto | Strategy::Direct | Strategy::RegisterCopy => true,
@@ -63,51 +65,4 @@ impl std::fmt::Display for Strategy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
-}
-
-/// A kernel of dropout or of a generator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Variant {
-    /// Single elements of a generator's rows.
-    Direct,
-    /// Runs of four elements, of dropout.
-    ExplicitParallel,
-    /// See [`Strategy::RegisterCopy`].
-    RegisterCopy,
-}
-
-impl Variant {
-    /// Every variant.
-    pub const ALL: [Variant; 3] = [Variant::Direct, Variant::ExplicitParallel, Variant::RegisterCopy];
-
-    /// The strategy it belongs to.
-    pub const fn strategy(self) -> Strategy {
-        match self {
-            Variant::Direct => Strategy::Direct,
-            Variant::ExplicitParallel => Strategy::ExplicitParallel,
-            Variant::RegisterCopy => Strategy::RegisterCopy,
-        }
-    }
-}
-
-/// What a launch of dropout or of a generator will do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Plan {
-    /// The strategy that will run: never [`Strategy::Auto`].
-    pub strategy: Strategy,
-    /// Why another strategy than the one asked for; `None` where it is the one asked for, or was left open.
-    pub replaced: Option<&'static str>,
-    /// The kernel.
-    pub variant: Variant,
-    /// Threads of a block.
-    pub threads: u32,
-    /// Blocks of the grid.
-    pub blocks: u32,
-    /// Elements before the first aligned vector, done one by one.
-    pub head: u32,
-    /// Vectors of a thread of [`Strategy::RegisterCopy`], else 1.
-    pub vectors_per_thread: u32,
-    /// Elements.
-    pub n: u64,
 }

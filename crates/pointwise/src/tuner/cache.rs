@@ -24,10 +24,11 @@ use pointwise_core::DType;
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
-use super::{Choice, Key, Layout, Place};
+use super::{Choice, Key, Place};
 use crate::Strategy;
 use crate::cuda::DeviceInfo;
 use crate::files::{check_regular, read_small};
+use crate::kernel::Class;
 
 /// The environment variable with the folder of the cache.
 pub const CACHE_VARIABLE: &str = "POINTWISE_CACHE";
@@ -208,7 +209,7 @@ fn parse(device: &str, name: &str, entry: &Value) -> Option<(Key, Choice)> {
         uuid: uuid_of(uuid)?,
         driver: (major.parse().ok()?, minor.parse().ok()?),
         dtype: DType::from_name(dtype)?,
-        lies: Layout::from_name(lies)?,
+        lies: Class::ALL.into_iter().find(|class| class.name() == lies)?,
         size: size.strip_prefix("2^")?.parse().ok()?,
     };
     let strategy = Strategy::from_name(entry.get("strategy")?.as_str()?).filter(|it| *it != Strategy::Auto)?;
@@ -255,8 +256,8 @@ mod tests {
     }
 
     fn key(op: &str, size: u32) -> Key {
-        let place =
-            Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, lies: Layout::aligned(size != 7), size };
+        let lies = if size == 7 { Class::Strided } else { Class::Flat };
+        let place = Place { uuid: [0xAB; 16], driver: (13, 1), dtype: DType::BF16, lies, size };
         Key { op: format!("unary {op}"), place }
     }
 
@@ -292,10 +293,9 @@ mod tests {
         let folder = Folder::new("kinds");
         let file = folder.file();
         let mut expected = HashMap::new();
-        let dropout = crate::kernels::dropout(0.5);
-        let all: Vec<_> = crate::info::all().map(|def| &def.info).chain([dropout.info()]).collect();
+        let all: Vec<_> = crate::info::every().map(|def| &def.info).collect();
         for (i, info) in all.iter().enumerate().step_by(3) {
-            for (k, lies) in Layout::ALL.into_iter().enumerate() {
+            for (k, lies) in Class::ALL.into_iter().enumerate() {
                 let place = Place { lies, ..key("", 5).place };
                 let key = Key { op: super::super::op_name(info), place };
                 let choice = choice(32 * (1 + (i + k) as u32 % 32));

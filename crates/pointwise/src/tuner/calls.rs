@@ -1,11 +1,13 @@
 //! Measuring ops of any number of operands, and dropout.
 
-use super::{Choice, Layout, Settings, Tuner, measure, op_name};
+use super::{Choice, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, Kernel};
+#[cfg(feature = "family")]
+use crate::kernel::{DropoutKernel, Rng};
 use crate::{
     Operand, Strategy, TensorView, TensorViewMut,
-    kernel::{BinaryKernel, DropoutKernel, GatedKernel, Rng, TernaryKernel},
+    kernel::{BinaryKernel, GatedKernel, TernaryKernel},
 };
 
 impl Tuner {
@@ -55,6 +57,7 @@ impl Tuner {
     ///
     /// # Errors
     /// The errors of [`DropoutKernel::run_into`] and of [`Tuner::tune_binary`].
+    #[cfg(feature = "family")]
     pub fn tune_dropout<'a, 'b>(
         &mut self,
         kernel: &DropoutKernel,
@@ -62,25 +65,10 @@ impl Tuner {
         y: impl Into<TensorViewMut<'b>>,
         rng: impl Into<Rng<'a>>,
     ) -> Result<Choice> {
-        let (x, mut y, rng) = (x.into(), y.into(), rng.into());
-        let stream = kernel.stream().cloned().unwrap_or_else(|| x.device().stream());
-        let info = measure::measurable(&x, &stream)?;
+        let x = x.into();
         // A call that draws nothing launches no kernel: there are no settings to measure.
-        kernel.check_draws(x.dtype())?;
-        let default = kernel.untuned();
-        let plan = |strategy: Strategy, threads: u32| {
-            default.clone().strategy(strategy).threads(threads).plan(x, y.as_view(), None)
-        };
-        let candidates = measure::candidates(DEFAULT_THREADS, |wish| {
-            let plan = plan(wish.strategy, wish.threads)?;
-            Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
-        })?;
-        let lies =
-            Layout::aligned(plan(Strategy::RegisterCopy, candidates[0].threads)?.strategy == Strategy::RegisterCopy);
-        let choice = measure::fastest(x.device(), stream, &candidates, &mut |settings| {
-            default.clone().strategy(settings.strategy).threads(settings.threads).run_into(x, y.reborrow(), rng)
-        })?;
-        Ok(self.keep(op_name(kernel.info()), info, (x.dtype(), lies, x.numel()), choice))
+        kernel.kernel.check_draws(x.dtype())?;
+        self.tune_kernel(&kernel.kernel.clone().rng(rng), &[Operand::View(x)], &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for an op of any number of operands and results.
@@ -107,8 +95,7 @@ impl Tuner {
             let plan = plan(wish, results)?;
             Ok((Settings { strategy: plan.strategy, threads: plan.threads }, plan.replaced.is_some()))
         })?;
-        let lies =
-            Layout::Class(plan(Settings { strategy: Strategy::Auto, threads: candidates[0].threads }, results)?.class);
+        let lies = plan(Settings { strategy: Strategy::Auto, threads: candidates[0].threads }, results)?.class;
         let choice = measure::fastest(&device, stream, &candidates, &mut |settings| {
             kernel.with(settings).run_into(operands, results)
         })?;

@@ -78,50 +78,13 @@ struct Place {
     uuid: [u8; 16],
     driver: (u32, u32),
     dtype: DType,
-    lies: Layout,
+    lies: Class,
     /// log2 of the number of elements of the result, rounded down.
     size: u32,
 }
 
-/// How the tensors of a call lie, as far as it decides what is fast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Layout {
-    /// One after another, by whole 16-byte vectors.
-    Aligned,
-    /// One after another, with no element that is 16-byte aligned in all.
-    Unaligned,
-    /// Broadcast.
-    Class(Class),
-}
-
-impl Layout {
-    const ALL: [Layout; 5] = [
-        Layout::Aligned,
-        Layout::Unaligned,
-        Layout::Class(Class::Flat),
-        Layout::Class(Class::Rows),
-        Layout::Class(Class::Strided),
-    ];
-
-    pub(crate) fn aligned(aligned: bool) -> Layout {
-        if aligned { Layout::Aligned } else { Layout::Unaligned }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Layout::Aligned => "aligned",
-            Layout::Unaligned => "unaligned",
-            Layout::Class(class) => class.name(),
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Layout> {
-        Layout::ALL.into_iter().find(|lies| lies.name() == name)
-    }
-}
-
 impl Place {
-    fn new(info: &DeviceInfo, dtype: DType, lies: Layout, n: u64) -> Place {
+    fn new(info: &DeviceInfo, dtype: DType, lies: Class, n: u64) -> Place {
         Place { uuid: info.uuid, driver: info.driver, dtype, lies, size: n.checked_ilog2().unwrap_or(0) }
     }
 }
@@ -132,7 +95,7 @@ pub(crate) struct Choices(Arc<[(Place, Choice)]>);
 
 impl Choices {
     /// Strategy and threads for a call, where there is a choice.
-    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Layout, n: u64) -> Option<(Strategy, u32)> {
+    pub(crate) fn find(&self, device: &Device, dtype: DType, lies: Class, n: u64) -> Option<(Strategy, u32)> {
         let place = Place::new(device.info()?, dtype, lies, n);
         let (_, choice) = self.0.iter().find(|(at, _)| *at == place)?;
         Some((choice.strategy, choice.threads))
@@ -204,7 +167,7 @@ impl Tuner {
         &mut self,
         op: String,
         info: &DeviceInfo,
-        (dtype, lies, n): (DType, Layout, usize),
+        (dtype, lies, n): (DType, Class, usize),
         choice: Choice,
     ) -> Choice {
         let key = Key { op, place: Place::new(info, dtype, lies, n as u64) };
@@ -231,7 +194,7 @@ impl Tuner {
         };
         let operands = [Operand::View(x)];
         let default = kernel.0.with(Settings { strategy: Strategy::Auto, threads: DEFAULT_THREADS });
-        let lies = Layout::Class(default.plan(&operands, &[y])?.class);
+        let lies = default.plan(&operands, &[y])?.class;
         let place = Place::new(info, default.dtype(&operands)?, lies, x.numel() as u64);
         Ok(self.choices.get(&Key { op: op_name(&kernel.def().info), place }).copied())
     }
@@ -269,7 +232,7 @@ mod tests {
     #[test]
     fn a_choice_is_for_calls_like_the_one_measured() {
         let [silu, exp] = [&Silu::def().info, &Exp::def().info];
-        let (ours, aligned) = (device((13, 1), 1), Layout::Aligned);
+        let (ours, aligned) = (device((13, 1), 1), Class::Flat);
         let mut tuner = Tuner::in_memory();
         let choice = Choice { strategy: Strategy::Direct, threads: 256, microseconds: 2.5 };
         tuner.keep(op_name(silu), &ours, (DType::BF16, aligned, 1000), choice);
@@ -281,7 +244,7 @@ mod tests {
         assert_eq!(sizes, [false, true, true, false]);
         assert!(!finds(exp, &ours, DType::BF16, aligned, 1000));
         assert!(!finds(silu, &ours, DType::F16, aligned, 1000));
-        assert!(!finds(silu, &ours, DType::BF16, Layout::Unaligned, 1000));
+        assert!(!finds(silu, &ours, DType::BF16, Class::Strided, 1000));
         for other in [device((13, 0), 1), device((13, 1), 2)] {
             assert!(!finds(silu, &other, DType::BF16, aligned, 1000));
         }

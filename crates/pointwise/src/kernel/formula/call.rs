@@ -48,7 +48,7 @@ use crate::{Device, Number, Stream};
 #[derive(Clone, Debug)]
 pub struct Kernel<'r> {
     pub(in crate::kernel) def: &'static OpDef,
-    params: Params,
+    pub(in crate::kernel) params: Params,
     pub(in crate::kernel) settings: LaunchSettings,
     pub(super) tuned: Option<Choices>,
     pub(super) rng: Rng<'r>,
@@ -167,6 +167,11 @@ impl<'r> Kernel<'r> {
         Kernel { def, tuned: None, ..self.clone() }
     }
 
+    /// The kernel with other parameters.
+    pub(in crate::kernel) fn with_params(self, params: &[Number]) -> Self {
+        Kernel { params: Params::new(params), ..self }
+    }
+
     /// Where a random op draws from: seed and offset, as a [`Philox`] or in a tensor. The random word of an
     /// element depends on these and on its index in the result alone, so that another call at the same place draws the
     /// same. Other ops ignore it.
@@ -268,6 +273,9 @@ impl<'r> Kernel<'r> {
     pub fn run_into(&self, operands: &[Operand<'_>], results: &mut [TensorViewMut<'_>]) -> Result<()> {
         if let (Some(halves), [y]) = (Halves::of(&self.def.info, operands), &mut *results) {
             return self.run_halves_into(&halves, y.reborrow());
+        }
+        if let (Some(indices), [y], []) = (self.def.indices(), &mut *results, operands) {
+            return self.generate_into(indices, y);
         }
         match (Rewritten::of(self, operands)?, operands, &mut *results) {
             // Into another type it would convert.
@@ -482,6 +490,9 @@ impl<'r> Kernel<'r> {
         if let (Some(halves), [y]) = (Halves::of(&self.def.info, operands), results) {
             return self.plan_of_halves(&halves, *y);
         }
+        if let (Some(indices), [y], []) = (self.def.indices(), results, operands) {
+            return self.plan_generated(indices, y);
+        }
         sized!(self.plan_of_tensors(operands, results))
     }
 
@@ -514,6 +525,9 @@ impl<'r> Kernel<'r> {
         self.check_rng(ready, targets)?;
         if self.def.info.is_of_rows() {
             return self.plan_of_rows(ready, targets);
+        }
+        if self.def.drawn().is_some() {
+            return self.plan_drawn(ready, targets);
         }
         Ok(self.plan_of(ready, &self.walk(ready, targets), targets))
     }
@@ -703,6 +717,10 @@ impl<'r> Kernel<'r> {
         if self.def.info.is_of_rows() {
             // SAFETY: the caller's contract.
             return unsafe { self.write_rows(ready, targets) };
+        }
+        if let Some(drawn) = self.def.drawn() {
+            // SAFETY: the caller's contract; all is checked above.
+            return unsafe { self.write_drawn(drawn, ready, targets) };
         }
         if ready.shape.contains(&0) {
             return Ok(());

@@ -3,9 +3,10 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{DType, Element, OpInfo, Terms, row};
+use pointwise_core::{DType, Element, GeneratorOp, Kind, OpInfo, TableOp, Terms, row};
 
 use super::call::Kernel;
+use super::drawn::Drawn;
 use super::gated::GatedGradientsKernel;
 use super::rows::{RowClass, RowReferenceFn, TypedRows};
 use crate::Number;
@@ -15,8 +16,8 @@ use crate::error::Result;
 use crate::kernel::params::{self, Params};
 use crate::kernel::rewrite::RewriteFn;
 use crate::kernel::{
-    BinaryKernel, Class, Entry, GatedKernel, KernelPlan, Lookup, Strategy, TernaryKernel, UnaryKernel, bits_of, check,
-    lookup,
+    BinaryKernel, Class, Entry, GatedKernel, GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle, Indices,
+    KernelPlan, Lookup, SizesFn, Strategy, TernaryKernel, UnaryKernel, bits_of, check, lookup,
 };
 
 /// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
@@ -141,14 +142,22 @@ impl Typed {
 #[derive(Debug)]
 pub struct OpDef {
     facts: Facts,
-    types: &'static [Typed],
-    /// The types of an op on rows, which has none of the others.
-    rows: &'static [TypedRows],
-    row_reference: Option<RowReferenceFn>,
+    paths: Paths,
     oracle: Option<OracleFn>,
     stepped: Option<OracleFn>,
     terms: Option<TermsFn>,
     rewrite: Option<RewriteFn>,
+}
+
+/// The loops and kernels of an op, by element type. The domain of the op decides which they are.
+#[derive(Debug)]
+enum Paths {
+    Elements(&'static [Typed]),
+    /// Also the op on a row in f64.
+    Rows(&'static [TypedRows], RowReferenceFn),
+    Indices(Indices),
+    /// Of dropout.
+    Drawn(Drawn),
 }
 
 /// What a definition says of its op.
@@ -189,8 +198,7 @@ impl OpDef {
             row::check_data(&info, types[k].source, types[k].row, types[k].slots);
             k += 1;
         }
-        let facts = Facts { info, backward };
-        OpDef { facts, types, rows: &[], row_reference: None, oracle, stepped, terms, rewrite: None }
+        OpDef { facts: Facts { info, backward }, paths: Paths::Elements(types), oracle, stepped, terms, rewrite: None }
     }
 
     /// The op on rows whose data are `info`; `reference` is the op on a row in f64.
@@ -211,9 +219,40 @@ impl OpDef {
             assert!(types[k].sums.is_some() == (info.weight_results != 0), "gradients of weights are sums");
             k += 1;
         }
+        OpDef::without_oracle(info, backward, Paths::Rows(types, reference))
+    }
+
+    /// The op without operands `O` in some element types. `oracle` is its formula in f64.
+    ///
+    /// # Panics
+    /// In a constant, so that it does not compile: `types` are not all of `O`.
+    #[must_use]
+    #[track_caller]
+    pub const fn of_indices<O: TableOp + GeneratorOp>(
+        types: &'static [GeneratorTyped],
+        oracle: Option<GeneratorOracle>,
+    ) -> OpDef {
+        OpDef::without_oracle(O::INFO, None, Paths::Indices(Indices::new::<O>(types, oracle)))
+    }
+
+    /// An op whose kernels draw and compare: dropout, with a mask if it has two results.
+    pub(crate) const fn of_draws(info: OpInfo, drawn: Drawn, backward: Option<&'static OpDef>) -> OpDef {
+        assert!(matches!(info.kind, Kind::Random) && info.operands.len() == 1 && info.results.len() <= 2);
+        OpDef::without_oracle(info, backward, Paths::Drawn(drawn))
+    }
+
+    const fn without_oracle(info: OpInfo, backward: Option<&'static OpDef>, paths: Paths) -> OpDef {
         let facts = Facts { info, backward };
-        let row_reference = Some(reference);
-        OpDef { facts, types: &[], rows: types, row_reference, oracle: None, stepped: None, terms: None, rewrite: None }
+        OpDef { facts, paths, oracle: None, stepped: None, terms: None, rewrite: None }
+    }
+
+    /// With a function that checks a shape, and makes the parameters of it: for an op without operands.
+    #[must_use]
+    pub const fn of_shapes(mut self, sizes: SizesFn) -> OpDef {
+        if let Paths::Indices(indices) = &mut self.paths {
+            indices.sizes = Some(sizes);
+        }
+        self
     }
 
     /// With a function that finds something simpler for some calls.
@@ -254,6 +293,11 @@ impl OpDef {
         TernaryKernel(Kernel::new(self, params))
     }
 
+    /// The op without operands with parameters. One of another number runs nothing.
+    pub fn generator_with(&'static self, params: &[Number]) -> GeneratorKernel {
+        GeneratorKernel(Kernel::new(self, params))
+    }
+
     /// The gradients of a gated op with parameters.
     pub fn gated_gradients(&'static self, params: &[Number]) -> GatedGradientsKernel {
         GatedGradientsKernel(Kernel::new(self, params))
@@ -279,6 +323,13 @@ impl OpDef {
     pub fn kernel_for(&self, dtype: DType, plan: &KernelPlan) -> Result<&Entry> {
         if let Some(class) = plan.row {
             return self.typed_rows(dtype)?.entry(class).ok_or_else(|| check::wrong_dtype(&self.info, dtype));
+        }
+        if let Some(indices) = self.indices() {
+            return indices.entry(&self.info, dtype, plan.lanes > 1);
+        }
+        if let Some(drawn) = self.drawn() {
+            let entry = drawn.entry(dtype, self.info.results.len() > 1, plan.lanes > 1);
+            return entry.ok_or_else(|| check::wrong_dtype(&self.info, dtype));
         }
         self.kernel_of(dtype, plan.class, plan.strategy == Strategy::Table)
     }
@@ -308,8 +359,32 @@ impl OpDef {
 
     /// The loop and the kernels of an op on rows, for elements of a type.
     pub(super) fn typed_rows(&self, dtype: DType) -> Result<&TypedRows> {
-        let found = self.rows.iter().find(|typed| typed.dtype == dtype);
-        found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+        let Paths::Rows(types, _) = self.paths else { return Err(check::wrong_dtype(&self.info, dtype)) };
+        types.iter().find(|typed| typed.dtype == dtype).ok_or_else(|| check::wrong_dtype(&self.info, dtype))
+    }
+
+    /// The loops and the kernels of an op without operands.
+    pub(in crate::kernel) fn indices(&self) -> Option<&Indices> {
+        match &self.paths {
+            Paths::Indices(indices) => Some(indices),
+            Paths::Elements(_) | Paths::Rows(..) | Paths::Drawn(_) => None,
+        }
+    }
+
+    /// The loops and the kernels of dropout.
+    pub(super) fn drawn(&self) -> Option<&Drawn> {
+        match &self.paths {
+            Paths::Drawn(drawn) => Some(drawn),
+            Paths::Elements(_) | Paths::Rows(..) | Paths::Indices(_) => None,
+        }
+    }
+
+    /// The loops and kernels of an op on elements; none of another.
+    fn types(&self) -> &'static [Typed] {
+        match self.paths {
+            Paths::Elements(types) => types,
+            Paths::Rows(..) | Paths::Indices(_) | Paths::Drawn(_) => &[],
+        }
     }
 
     /// The kernels for elements of a type, of all classes.
@@ -317,11 +392,20 @@ impl OpDef {
     /// # Errors
     /// A type that the op does not take.
     pub fn entries(&self, dtype: DType) -> Result<Vec<&Entry>> {
-        if !self.info.is_of_rows() {
-            return Ok(self.typed(dtype)?.entries.iter().collect());
+        match &self.paths {
+            Paths::Elements(_) => Ok(self.typed(dtype)?.entries.iter().collect()),
+            Paths::Rows(..) => {
+                let typed = self.typed_rows(dtype)?;
+                Ok(RowClass::ALL.iter().chain(&RowClass::SUMS).filter_map(|&class| typed.entry(class)).collect())
+            }
+            Paths::Indices(indices) => {
+                [false, true].into_iter().map(|vectors| indices.entry(&self.info, dtype, vectors)).collect()
+            }
+            Paths::Drawn(drawn) => {
+                let entries = (drawn.entries)(dtype, self.info.results.len() > 1);
+                Ok(entries.ok_or_else(|| check::wrong_dtype(&self.info, dtype))?.iter().collect())
+            }
         }
-        let typed = self.typed_rows(dtype)?;
-        Ok(RowClass::ALL.iter().chain(&RowClass::SUMS).filter_map(|&class| typed.entry(class)).collect())
     }
 
     /// The op on rows in f64, for elements of type `dtype`; `None` for an op on elements.
@@ -331,13 +415,26 @@ impl OpDef {
     pub fn row_oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<RowOracle>> {
         check::dtype(&self.info, dtype)?;
         let words = params::oracle_words(&self.info, &Params::new(params), dtype)?;
-        Ok(self.row_reference.map(|reference| RowOracle { reference, words, dtype }))
+        let Paths::Rows(_, reference) = self.paths else { return Ok(None) };
+        Ok(Some(RowOracle { reference, words, dtype }))
+    }
+
+    /// The formula in f64 of an op without operands, for elements of type `dtype`: of plane, row and column. `None` for an op
+    /// that has operands, and for a position encoding of the family.
+    ///
+    /// # Errors
+    /// An element type or a parameter that the op does not take.
+    pub fn index_oracle(&self, dtype: DType, params: &[Number]) -> Result<Option<IndexOracle>> {
+        check::dtype(&self.info, dtype)?;
+        let Some(formula) = self.indices().and_then(|indices| indices.oracle) else { return Ok(None) };
+        let [a, b, c, d, ..] = params::oracle_words(&self.info, &Params::new(params), DType::F32)?;
+        Ok(Some(IndexOracle { formula, words: [a, b, c, d] }))
     }
 
     fn typed(&self, dtype: DType) -> Result<&Typed> {
         // Where elements are but moved, there are loops and kernels for each width.
         let carrier = if self.info.properties.moves { bits_of(dtype) } else { dtype };
-        let found = self.types.iter().find(|typed| typed.dtype == carrier);
+        let found = self.types().iter().find(|typed| typed.dtype == carrier);
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }
 
@@ -354,7 +451,7 @@ impl OpDef {
             (true, _) => DType::I32,
         };
         let fits = |typed: &&Typed| typed.dtype == carrier || is_short(typed.dtype) && is_short(carrier);
-        let found = self.types.iter().filter(fits).find_map(|typed| typed.body.as_ref());
+        let found = self.types().iter().filter(fits).find_map(|typed| typed.body.as_ref());
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }
 

@@ -5,7 +5,7 @@ use pointwise_core::{RandomWord, Stepped, Terms, Value};
 
 use super::{Kernel, OpDef};
 use crate::error::Result;
-use crate::kernel::{GeneratorDef, Operand, check};
+use crate::kernel::{Operand, check};
 use crate::tensor::Tensor;
 
 /// A compute type of references, which numbers are converted to.
@@ -87,7 +87,7 @@ pub fn results<const R: usize>(kernel: &Kernel<'_>, operands: &[Operand<'_>]) ->
 /// An op that `#[op]` made, in the list of all that are linked into the program.
 #[derive(Debug)]
 pub struct Declared {
-    def: Definition,
+    def: &'static OpDef,
     place: Place,
 }
 
@@ -102,39 +102,23 @@ pub struct Place {
     pub line: u32,
 }
 
-#[derive(Debug)]
-enum Definition {
-    Op(&'static OpDef),
-    Generator(&'static GeneratorDef),
-}
-
 impl Declared {
     /// Returns an op.
     pub const fn new(def: &'static OpDef, place: Place) -> Declared {
-        Declared { def: Definition::Op(def), place }
-    }
-
-    /// Returns an op that has no operands.
-    pub const fn generator(def: &'static GeneratorDef, place: Place) -> Declared {
-        Declared { def: Definition::Generator(def), place }
+        Declared { def, place }
     }
 }
 
-/// Returns the ops of a package. The family is a package of its own, whatever the program's tests are called.
-fn of_package(package: Option<&str>) -> impl Iterator<Item = &'static Declared> {
-    inventory::iter::<Declared>.into_iter().filter(move |declared| {
-        let is_of_family = matches!(declared.def, Definition::Op(def) if def.info.properties.of_family);
-        package.map_or(is_of_family, |package| !is_of_family && declared.place.package == package)
-    })
-}
-
-/// Returns the ops of a package that have operands, or those of the family, in the order of the source.
+/// Returns the ops of a package, or those of the family, in the order of the source. The family is a package of its own,
+/// whatever the program's tests are called.
 pub(crate) fn in_order(package: Option<&str>) -> Vec<(Place, &'static OpDef)> {
-    let ops = of_package(package).filter_map(|declared| match declared.def {
-        Definition::Op(def) => Some((declared.place, def)),
-        Definition::Generator(_) => None,
-    });
-    let mut ops: Vec<_> = ops.collect();
+    let ops = inventory::iter::<Declared>.into_iter().map(|declared| (declared.place, declared.def));
+    let mut ops: Vec<_> = ops
+        .filter(|(place, def)| match package {
+            Some(package) => !def.info.properties.of_family && place.package == package,
+            None => def.info.properties.of_family,
+        })
+        .collect();
     ops.sort_by_key(|(place, _)| *place);
     ops
 }
@@ -142,20 +126,9 @@ pub(crate) fn in_order(package: Option<&str>) -> Vec<(Place, &'static OpDef)> {
 inventory::collect!(Declared);
 
 /// The ops that `#[op]` made in a package which is linked into the program, sorted by name: those of the package at hand
-/// are `declared_ops(env!("CARGO_PKG_NAME"))`. [`declared_generators`] has those without operands.
+/// are `declared_ops(env!("CARGO_PKG_NAME"))`.
 pub fn declared_ops(package: &str) -> Vec<&'static OpDef> {
     let mut ops: Vec<&'static OpDef> = in_order(Some(package)).into_iter().map(|(_, def)| def).collect();
-    ops.sort_by_key(|def| def.info.name);
-    ops
-}
-
-/// As [`declared_ops`], the ops that have no operands: their elements are made of their indices.
-pub fn declared_generators(package: &str) -> Vec<&'static GeneratorDef> {
-    let ops = of_package(Some(package)).filter_map(|declared| match declared.def {
-        Definition::Generator(def) => Some(def),
-        Definition::Op(_) => None,
-    });
-    let mut ops: Vec<&'static GeneratorDef> = ops.collect();
     ops.sort_by_key(|def| def.info.name);
     ops
 }

@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::kernel::choice::{Arguments, Choice, Launcher, TableKind, Tensors, numbers};
 use crate::kernel::walk::{Class, Walk};
 use crate::kernel::{KernelPlan, Strategy, cache_room, lookup};
-use crate::tuner::Layout;
 
 impl Kernel<'_> {
     /// What a launch over `walk` would be.
@@ -44,8 +43,7 @@ impl Kernel<'_> {
         let (Strategy::Auto, Some(tuned)) = (self.settings.strategy, &self.tuned) else {
             return (choice, threads);
         };
-        let lies = Layout::Class(choice.class);
-        match tuned.find(&ready.device, ready.dtype, lies, ready.shape.numel() as u64) {
+        match tuned.find(&ready.device, ready.dtype, choice.class, ready.shape.numel() as u64) {
             None => (choice, threads),
             Some((strategy, threads)) => {
                 let choice = Choice { replaced: None, ..self.choose(ready, walk, targets, strategy) };

@@ -2,6 +2,7 @@
 
 mod call;
 mod def;
+mod drawn;
 mod expansion;
 mod gated;
 mod launch;
@@ -9,8 +10,10 @@ mod rows;
 
 pub use call::Kernel;
 pub use def::{Facts, OpDef, Oracle, OracleFn, RowOracle, TermsFn, Typed};
+#[cfg(feature = "family")]
+pub(crate) use drawn::Drawn;
 pub(crate) use expansion::in_order;
-pub use expansion::{Declared, Place, declared_generators, declared_ops, oracle, reference, results};
+pub use expansion::{Declared, Place, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
 pub use rows::{RowClass, RowReferenceFn, TypedRows, reference_of_rows};
 
