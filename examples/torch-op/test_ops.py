@@ -77,4 +77,25 @@ expected = torch.ones(6, 6, device=device).tril().triu(-1) - 1
 torch.testing.assert_close(mask, expected)
 compiled = torch.compile(lambda n: mine.sliding_window((n, n), device=device), fullgraph=True, backend="aot_eager")
 assert compiled(5).shape == (5, 5)
+
+# Indices beside operands, of any strides.
+score = torch.randn(2, 3, 5, 5, device=device).transpose(-1, -2).requires_grad_()
+slope = torch.tensor([0.5, 0.25, 0.125], device=device).view(3, 1, 1).requires_grad_()
+back = torch.arange(5, device=device)[:, None] - torch.arange(5, device=device)
+expected = (score - slope * back).masked_fill(back < 0, -torch.inf)
+for y in (mine.causal_scores(score, slope), torch.compile(mine.causal_scores, backend="aot_eager")(score, slope)):
+    torch.testing.assert_close(y, expected)
+    for a, b in zip(*(torch.autograd.grad(z.tril().sum(), (score, slope), retain_graph=True) for z in (y, expected))):
+        torch.testing.assert_close(a, b)
+assert mine.causal_scores(score, slope).is_contiguous()
+torch.library.opcheck(torch.ops.mine.causal_scores.default, (score, slope))
+torch.testing.assert_close(torch.vmap(mine.causal_scores, in_dims=(0, None))(score, slope), expected)
+try:
+    torch.vmap(mine.causal_scores)(score[0, 0].detach(), slope[:1, 0].expand(5, 1).detach())
+    raise AssertionError("a batch of rows must be refused")
+except NotImplementedError as error:
+    assert "indices of its elements" in str(error)
+if device == "cpu":
+    double = score.detach().double()
+    torch.testing.assert_close(mine.causal_scores(double, slope.detach().double()), expected.detach().double())
 print("the ops work")

@@ -157,7 +157,7 @@ def _overloads(namespace, kernel):
 def register(namespace, description, private=pointwise_strategy is not None):
     """Registers the rules of a library's ops. `private` takes torch's own rule for elementwise ops."""
     for op in description.ops.values():
-        if op.form == "generator" or op.random:
+        if op.form == "generator" or op.random or op.indices:
             continue
         results = len(op.results)
         for kernel in op.kernels:

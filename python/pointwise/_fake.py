@@ -120,7 +120,7 @@ def of(op):
         _check_devices(op, args)
         tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_channel]
         sizes = torch.broadcast_shapes(*(t.shape for t in tensors))
-        if op.random:
+        if op.random or op.indices:
             strides = _contiguous(sizes)
         else:
             strides = compute_elementwise_output_strides(*(t.expand(sizes) for t in tensors))

@@ -105,6 +105,15 @@ _RULES = {
 }
 
 
+def _check_indices(op, dims, args):
+    """Refuses a batch that would count as rows or planes: it is the first dimension of what the op gets."""
+    ranks = [x.dim() - (d is not None) for x, d in zip(args, dims) if isinstance(x, Tensor)]
+    if op.indices > 2 or max(ranks) < op.indices:
+        raise NotImplementedError(
+            f"{op.name} takes indices of its elements, which vmap would change: give it the batch as a dimension"
+        )
+
+
 def register(library, namespace, op, kernel):
     """Registers the rule of a kernel."""
     rule = _RULES.get(op.form)
@@ -121,6 +130,8 @@ def register(library, namespace, op, kernel):
             *args, seed = args
             args.append(seed if dims[-1] is None else seed.select(dims[-1], 0))
             dims = (*dims[:-1], None)
+        if op.indices:
+            _check_indices(op, dims, args)
         results = rule(call, op, kernel, info.batch_size, dims, args)
         return results, (0,) * len(results) if isinstance(results, tuple) else 0
 

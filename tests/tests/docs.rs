@@ -5,11 +5,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointwise::kernel::SinusoidalLayout::Interleaved;
 use pointwise::{
     DType,
     info::{Accuracy, MASKED_FILL, OpInfo},
-    kernels,
 };
 
 use pointwise_core::Kind;
@@ -127,10 +125,9 @@ fn page() -> String {
     page += &format!("\n## Rows\n{ROWS_HEAD}{COLUMNS}");
     let rows = || pointwise::info::rows().map(|def| &def.info);
     page.extend(rows().filter(|info| !info.is_gradient()).map(row));
-    let beside =
-        [&kernels::dropout(0.5).def().info, &kernels::alibi().def().info, &kernels::sinusoidal(Interleaved).def().info];
+    let beside = pointwise::info::dropout().chain(pointwise::info::encodings()).map(|def| &def.info);
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
-    page.extend(beside.map(row));
+    page.extend(beside.filter(|info| !info.is_gradient()).map(row));
     page += GRADIENTS_HEAD;
     page += GRADIENT_COLUMNS;
     page.extend(tests::backward().chain(tests::gradients()).map(|def| gradient_row(&def.info)));
@@ -149,6 +146,10 @@ fn gradient_row(info: &OpInfo) -> String {
 }
 
 fn params(info: &OpInfo) -> String {
+    // The dimensions of an op without operands come as its shape.
+    if let [first, .., last] = info.shape {
+        return format!("{first}, {last}");
+    }
     let params: Vec<_> = info.params.iter().map(|param| format!("{} = {}", param.name, value(param.default))).collect();
     params.join(", ")
 }

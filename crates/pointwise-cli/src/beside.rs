@@ -72,7 +72,7 @@ fn sinusoidal(device: &Device, dtype: DType) -> Result<Tensor> {
 
 /// Element `i` of dropout: kept by its random word, and scaled in f32.
 fn dropped(x: f64, i: usize) -> f64 {
-    let is_kept = RNG.word(i as u64) <= last_kept(P);
+    let is_kept = RNG.word(i as u64) <= last_kept(P as f32);
     if is_kept { f64::from(x as f32 * (1.0 / (1.0 - P)) as f32) } else { 0.0 }
 }
 

@@ -22,7 +22,6 @@ use crate::element::Element;
 use crate::formula::{Formula, OpData, ParamWords};
 use crate::info::{Kind, OpInfo};
 use crate::num::{Coarse, Logic, Rough, Value};
-use crate::philox::RandomWord;
 
 /// A compute type that conversions start from. The provided methods are right for floats.
 pub trait Source: Value {
@@ -121,7 +120,7 @@ where
     B: Element<Compute: Target>,
 {
     #[inline(always)]
-    fn apply(self, [x]: [A::Compute; 1], _: [bool; 1], _: RandomWord<'_>) -> ([B::Compute; 1], [bool; 1]) {
+    fn apply(self, [x]: [A::Compute; 1], _: [bool; 1], _: crate::At<'_>) -> ([B::Compute; 1], [bool; 1]) {
         ([B::Compute::cast(x)], [false])
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::info::{Kind, OpInfo, Properties};
 use crate::launch::GROUPED_TENSORS;
+use crate::op::Index;
 use crate::philox::RandomWord;
 
 /// The most operands of an op.
@@ -26,10 +27,27 @@ pub const MAX_WORDS: usize = 8;
 /// an optional one as 1 and its word, or as two zeros.
 pub type ParamWords = [u64; MAX_WORDS];
 
+/// What a formula may know of an element besides its operands.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// Its random word, in a random op.
+    pub word: RandomWord<'a>,
+    /// Its plane, row and column in the result, in an op that takes indices.
+    pub index: [Index; 3],
+}
+
+impl From<u32> for At<'_> {
+    /// An element with a random word, and without indices.
+    #[inline(always)]
+    fn from(word: u32) -> Self {
+        At { word: RandomWord::from(word), index: [0; 3] }
+    }
+}
+
 /// A formula from `N` operands to `R` results, in the compute type `T`. A conversion's results have another type, `U`.
 pub trait Formula<T, const N: usize, const R: usize, U = T>: Copy {
-    /// Computes the results, not yet rounded. Only a random op uses `bits`.
-    fn apply(self, values: [T; N], truths: [bool; N], bits: RandomWord<'_>) -> ([U; R], [bool; R]);
+    /// Computes the results, not yet rounded.
+    fn apply(self, values: [T; N], truths: [bool; N], at: At<'_>) -> ([U; R], [bool; R]);
 }
 
 /// An op: its parameters, and its data, which are the same in every compute type.
@@ -75,7 +93,7 @@ pub const fn vectors(info: &OpInfo, element: usize) -> [bool; 2] {
 }
 
 /// True if a thread of the op's flat kernel may take several vectors in turn: for formulas of one operand and one
-/// result that draw no random words. Elements of 8 bits have tables instead, or are computed a word at a time.
+/// result that know nothing of their place. Elements of 8 bits have tables instead, or are computed a word at a time.
 #[must_use]
 pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
     let is_formula = !matches!(info.kind, Kind::Convert);
@@ -85,7 +103,7 @@ pub const fn takes_turns(info: &OpInfo, element: usize) -> bool {
         && info.bool_operands() == 0
         && !info.has_stored()
         && element > 1
-        && !info.is_random
+        && !info.has_place()
 }
 
 /// True if the op's kernels have vectors that go across the ends of rows: see [`ACROSS`](crate::launch::ACROSS). False

@@ -314,6 +314,8 @@ pub struct OpInfo {
     pub kept_results: u16,
     /// True if the formula takes a random word for each element.
     pub is_random: bool,
+    /// The indices of its element that the formula takes beside operands: column; row and column; plane, row and column.
+    pub indices: u8,
     /// The names of its results; a single one is `y`.
     pub results: &'static [&'static str],
     /// The names of the dimensions of the result, of an op without operands; the same name for equal ones.
@@ -351,6 +353,7 @@ impl OpInfo {
         result_types: &[],
         kept_results: 0,
         is_random: false,
+        indices: 0,
         results: &["y"],
         shape: &[],
         params: &[],
@@ -512,6 +515,13 @@ impl OpInfo {
             k += 1;
         }
         widest
+    }
+
+    /// True if a formula with operands knows its element's place: it draws a random word, or takes indices. The place is the
+    /// index in the result, which is contiguous.
+    #[must_use]
+    pub const fn has_place(&self) -> bool {
+        self.is_random || self.indices > 0
     }
 
     /// True if the op has no operands: its elements are made of their indices.

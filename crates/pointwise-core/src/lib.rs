@@ -40,7 +40,7 @@ pub use dtype::{DType, NoDType, Scalar};
 pub use dual::Dual;
 pub use element::Element;
 pub use float16::{bf16, f16};
-pub use formula::{Formula, OpData, ParamWords};
+pub use formula::{At, Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};
 pub use info::{Accuracy, BinaryFunction, Kind, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]

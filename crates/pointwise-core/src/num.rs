@@ -279,8 +279,10 @@ pub trait Real: Num + Div<Output = Self> {
     fn dropout(self, p: Self, bits: crate::RandomWord<'_>) -> Self {
         // Threshold and factor are the same for all elements of a thread: one division, exact for every type.
         let scale = (Self::ONE - p.maximum(Self::ZERO)).recip();
-        let kept = crate::philox::words_kept(p.to_f64());
-        if kept != 0 && bits.is_at_most((kept - 1) as u32) { self * scale } else { Self::ZERO }
+        match crate::philox::last_kept(p.to_f64() as f32) {
+            Some(last) if bits.is_at_most(last) => self * scale,
+            _ => Self::ZERO,
+        }
     }
     /// The power of two at or below the magnitude, which counts as an f32: at least 2^-126; infinity for infinities and
     /// NaN. Times 2^-7, it is the distance from `x` to its neighbour in bf16.

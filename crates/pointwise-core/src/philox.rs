@@ -69,17 +69,14 @@ fn rounds(counter: [u32; 4], keys: &Keys) -> [u32; 4] {
 }
 
 /// The number of words.
-const WORDS: f64 = 4_294_967_296.0;
+const WORDS: f32 = 4_294_967_296.0;
 
-/// Returns the number of random words, out of 2^32, that keep their element at dropout probability `p`. The words below
-/// the result keep it: each `w` with `w / 2^32 < 1 - p`. None if `p` is 1, above, or NaN; all 2^32 if it is 0 or below.
+/// Returns the largest random word that keeps its element at dropout probability `p`. Each word `w` with `w / 2^32 < 1 - p` does:
+/// those up to `2^32 - 1 - floor(2^32 p)`. `None` if `p` is 1, above, or NaN: no word keeps.
 #[inline(always)]
-pub const fn words_kept(p: f64) -> u64 {
-    // 1 - p is exact or rounded by 2^-54; the product is exact. Conversions saturate.
-    let bound = (1.0 - p) * WORDS;
-    let bound = if bound > WORDS { WORDS } else { bound };
-    let floor = bound as u64;
-    if (floor as f64) < bound { floor + 1 } else { floor }
+pub const fn last_kept(p: f32) -> Option<u32> {
+    // A product with a power of two is exact. The conversion cuts and saturates.
+    if p < 1.0 { Some(!((p * WORDS) as u32)) } else { None }
 }
 
 /// Turns a random word into a number, uniform over the multiples of 2^-24 from 0 up to, but not including, 1: each is
@@ -89,7 +86,7 @@ pub const fn uniform(bits: u32) -> f32 {
     (bits >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// The source of random words for an element of a call.
+/// The place of an element: in the random sequence of a call, and in the rows of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Draw {
@@ -97,11 +94,45 @@ pub struct Draw {
     pub blocks: Blocks,
     /// The index in the call of the first element at hand.
     pub first: u64,
+    /// Rows of a plane, and columns of a row; at least 1.
+    pub sizes: [u32; 2],
 }
 
 impl Draw {
-    /// For an op that draws nothing.
-    pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0 };
+    /// For an op that knows nothing of its elements' places.
+    pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0, sizes: [1; 2] };
+
+    /// Returns plane, row and column of the element that is `i` behind the first.
+    #[inline(always)]
+    #[must_use]
+    pub const fn index(&self, i: u64) -> [u32; 3] {
+        let [rows, columns] = self.sizes;
+        let (line, column) = divided(self.first.wrapping_add(i), columns);
+        let (plane, row) = divided(line, rows);
+        [plane as u32, row, column]
+    }
+
+    /// Returns plane, row and column of the next element.
+    #[inline(always)]
+    #[must_use]
+    pub const fn next(&self, [plane, row, column]: [u32; 3]) -> [u32; 3] {
+        let [rows, columns] = self.sizes;
+        let (column, carry) = if column + 1 >= columns { (0, 1) } else { (column + 1, 0) };
+        let row = row + carry;
+        if row >= rows { [plane.wrapping_add(1), 0, column] } else { [plane, row, column] }
+    }
+}
+
+/// Returns quotient and rest; the divisor counts as 1 if it is 0. Most numbers have 32 bits, whose division is short.
+#[inline(always)]
+const fn divided(number: u64, divisor: u32) -> (u64, u32) {
+    let divisor = if divisor == 0 { 1 } else { divisor };
+    if number >> 32 == 0 {
+        let number = number as u32;
+        ((number / divisor) as u64, number % divisor)
+    } else {
+        (number / divisor as u64, (number % divisor as u64) as u32)
+    }
 }
 
 /// The place that kernels take: in the random sequence of a seed, with its round keys. Or the address of a place that

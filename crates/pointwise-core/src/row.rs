@@ -301,6 +301,7 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
         i += 1;
     }
     hash = (hash ^ (info.row_operands as u64) << 16 ^ info.row_results as u64).wrapping_mul(PRIME);
+    hash = (hash ^ (info.is_random as u64) << 8 ^ info.indices as u64).wrapping_mul(PRIME);
     let mut i = 0;
     while i < info.operands.len() {
         hash = (hash ^ code(info.stored_operand(i))).wrapping_mul(PRIME);
@@ -330,7 +331,7 @@ const fn shape(info: &OpInfo) -> (u64, u32) {
         (param_words(info) as u64, 4),
         (info.bool_operands() as u64, MAX_INPUTS as u32),
         (info.bool_results() as u64, MAX_OUTPUTS as u32),
-        (info.is_random as u64, 1),
+        (info.has_place() as u64, 1),
         (info.is_of_rows() as u64, 1),
     ];
     let (mut word, mut left, mut i) = (0, 64 - DTYPE_BITS, 0);
@@ -473,7 +474,7 @@ mod tests {
     }
 
     impl<T: Copy> Formula<T, 1, 1> for One {
-        fn apply(self, x: [T; 1], _: [bool; 1], _: crate::RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+        fn apply(self, x: [T; 1], _: [bool; 1], _: crate::At<'_>) -> ([T; 1], [bool; 1]) {
             (x, [false])
         }
     }
@@ -495,7 +496,7 @@ mod tests {
     }
 
     impl<T: Copy, const BOOL: bool, const RANDOM: bool> Formula<T, 2, 1> for Two<BOOL, RANDOM> {
-        fn apply(self, [a, _]: [T; 2], _: [bool; 2], _: crate::RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+        fn apply(self, [a, _]: [T; 2], _: [bool; 2], _: crate::At<'_>) -> ([T; 1], [bool; 1]) {
             ([a], [false])
         }
     }

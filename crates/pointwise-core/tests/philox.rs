@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use pointwise_core::philox::{philox4x32_10, words_kept};
+use pointwise_core::philox::{last_kept, philox4x32_10};
 use pointwise_core::{Philox, RandomWord, Real, family::random};
 
 #[test]
@@ -95,11 +95,13 @@ fn bits_are_independent() {
 fn the_bound_counts_the_kept_words() {
     assert_eq!(random::last_kept(0.5), (1 << 31) - 1);
     assert_eq!(random::last_kept(0.25), 3 * (1 << 30) - 1);
-    // 0.9 * 2^32 = 3865470566.4: words up to 3865470566 are below.
-    assert_eq!(random::last_kept(0.1), 3_865_470_566);
-    assert_eq!(random::last_kept(1e-300), u32::MAX);
-    // 1 - p = 2^-53: only word 0 is below.
-    assert_eq!(random::last_kept(1.0 - f64::EPSILON / 2.0), 0);
+    // 0.1 as an f32 is 13421773 / 2^27, which is 429496736 words of 2^32.
+    assert_eq!(random::last_kept(0.1), u32::MAX - 429_496_736);
+    assert_eq!(random::last_kept(1e-38), u32::MAX);
+    // 1 - p = 2^-24: the words below 256 keep.
+    assert_eq!(random::last_kept(1.0 - f32::EPSILON / 2.0), 255);
+    // Exact, where 1 - p has more bits than an f64: p is a bit below two words.
+    assert_eq!(random::last_kept((2.0 - f32::EPSILON) / 4_294_967_296.0), u32::MAX - 1);
 }
 
 #[test]
@@ -109,13 +111,13 @@ fn a_probability_out_of_range_keeps_all_or_none() {
         T::constant(3.0).dropout(T::constant(p), RandomWord::from(word)).to_f64()
     }
     for p in [-0.0, -1e-300, -1e-17, -1e-12, -1e-9, -1e-6, -0.5, -1.0, -4.3e9, -1e30, f64::NEG_INFINITY] {
-        assert_eq!(words_kept(p), 1 << 32, "{p:e}");
+        assert_eq!(last_kept(p as f32), Some(u32::MAX), "{p:e}");
         for word in words {
             assert_eq!([dropped::<f64>(p, word), dropped::<f32>(p, word)], [3.0; 2], "{p:e}, word {word}");
         }
     }
     for p in [1.0, 1.0 + f64::EPSILON, 2.0, 1e30, f64::INFINITY, f64::NAN] {
-        assert_eq!(words_kept(p), 0, "{p:e}");
+        assert_eq!(last_kept(p as f32), None, "{p:e}");
         for word in words {
             assert_eq!([dropped::<f64>(p, word), dropped::<f32>(p, word)], [0.0; 2], "{p:e}, word {word}");
         }

@@ -314,6 +314,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
+    let indices = if op.kind == OpKind::Generator { 0 } else { op.indices() as u8 };
     let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
     let params = form.params.iter().map(|param| {
         let (name, default) = (param.name.to_string(), &param.default);
@@ -380,7 +381,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
             pairs_pay: &[#(#pairs),*],
         }
     });
-    let dimensions = dimensions(op).iter().map(|name| format!("{name}s"));
+    let dimensions = dimensions(op).iter().filter(|_| op.kind == OpKind::Generator).map(|name| format!("{name}s"));
     quote! {
         #[allow(unused_parens, unused_variables, clippy::needless_update, clippy::unnecessary_cast)]
         impl #generics #core::#data for #this {
@@ -396,6 +397,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 #of_weights
                 #kept
                 is_random: #is_random,
+                indices: #indices,
                 results: &[#(#result_names),*],
                 shape: &[#(#dimensions),*],
                 params: &[#(#params),*],
@@ -418,8 +420,8 @@ fn data(op: &Op, form: &Form) -> TokenStream {
 /// The indices of an element. A formula that takes fewer has the last of them.
 pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
 
-/// The dimensions of an op without operands.
-fn dimensions(op: &Op) -> &'static [&'static str] {
+/// The indices that the formula takes.
+pub(crate) fn dimensions(op: &Op) -> &'static [&'static str] {
     &INDICES[INDICES.len() - op.indices()..]
 }
 
@@ -545,14 +547,15 @@ pub(crate) fn pattern(names: &[Ident]) -> TokenStream {
     }
 }
 
-/// The impl of `Formula`, of operands in `values` and `truths` and the random word in `bits`.
+/// The impl of `Formula`, of operands in `values` and `truths`, the random word in `bits` and the indices.
 pub(crate) fn implementation(form: &Form, body: TokenStream) -> TokenStream {
     let core = core();
     let generic = &form.generic;
     let ident = &generic.ident;
     let this = form.at(&quote!(#ident));
     let (operands, results) = form.counts();
-    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    let (values, truths, bits, at) = (hidden("values"), hidden("truths"), hidden("bits"), hidden("at"));
+    let [plane, row, column] = INDICES.map(hidden);
     quote! {
         #[allow(unused_variables)]
         impl<#generic> #core::Formula<#ident, #operands, #results> for #this {
@@ -561,8 +564,9 @@ pub(crate) fn implementation(form: &Form, body: TokenStream) -> TokenStream {
                 self,
                 #values: [#ident; #operands],
                 #truths: [bool; #operands],
-                #bits: #core::RandomWord<'_>,
+                #at: #core::At<'_>,
             ) -> ([#ident; #results], [bool; #results]) {
+                let #core::At { word: #bits, index: [#plane, #row, #column] } = #at;
                 #body
             }
         }

@@ -29,10 +29,10 @@ pub(crate) fn types(form: &Form) -> Vec<Type> {
 }
 
 /// The element types that bodies are made for: one for each compute type. Those of 8-bit floats are computed as those of 16
-/// bits. Ops that draw random words, reduce over rows, or convert elements have none.
+/// bits. Ops that know their elements' places, reduce over rows, or convert elements have none.
 fn bodies(op: &Op, form: &Form) -> Vec<Type> {
     let is_stored = form.operands.iter().chain(&form.results).any(Value::is_stored);
-    if op.is_random() || op.kind == OpKind::Rows || is_stored {
+    if op.has_place() || op.kind == OpKind::Rows || is_stored {
         return Vec::new();
     }
     let types = types(form);
@@ -52,7 +52,7 @@ pub(crate) fn made(op: &Op, form: &Form) -> Entries {
         operands: form.operands.iter().map(|operand| operand.fixed).collect(),
         results: form.results.iter().map(|result| result.fixed).collect(),
         words: form.words(),
-        is_random: op.is_random(),
+        has_place: op.has_place(),
         is_of_rows: op.kind == OpKind::Rows,
         weights: form.results.iter().map(|result| result.is_weight).collect(),
         bodies: bodies(op, form),

@@ -39,7 +39,8 @@ pub(crate) struct Entries {
     pub(crate) results: Vec<Option<Type>>,
     /// Words of its parameters.
     pub(crate) words: usize,
-    pub(crate) is_random: bool,
+    /// True if the formula draws a random word, or takes indices beside operands.
+    pub(crate) has_place: bool,
     /// True if the formula reduces over rows.
     pub(crate) is_of_rows: bool,
     /// The results that are gradients of weights: none, or one entry for each.
@@ -184,8 +185,8 @@ impl Entries {
         });
         let (given, params) = (numbered("w", operands), numbered("p", self.words));
         let zeros = (params.len()..8).map(|_| quote!(0));
-        let draw = if self.is_random { quote!(draw) } else { quote!(#core::Draw::NONE) };
-        let draw_parameter = self.is_random.then(|| quote!(draw: #core::Draw,));
+        let draw = if self.has_place { quote!(draw) } else { quote!(#core::Draw::NONE) };
+        let draw_parameter = self.has_place.then(|| quote!(draw: #core::Draw,));
         let size = self.widest(&element, &this);
         let lanes = quote!({ #core::formula::lanes(#size, #tensors) });
         let launch = quote!(#core::launch);
@@ -339,13 +340,13 @@ impl Entries {
     /// Whether a table may have all results: those of two operands of one byte each, without parameters.
     fn has_lookup(&self, each: Type) -> bool {
         let is_of_two = matches!((&*self.operands, &*self.results), ([None, None], [None | Some(Type::Bool)]));
-        is_of_two && self.words == 0 && !self.is_random && each.is_byte()
+        is_of_two && self.words == 0 && !self.has_place && each.is_byte()
     }
 
     /// Whether a kernel makes a table of all results: of one operand and one result of the same 8-bit floats, whose
     /// formulas are longer than a look-up.
     fn has_codes(&self, each: Type) -> bool {
-        matches!((&*self.operands, &*self.results), ([None], [None])) && !self.is_random && each.is_fp8()
+        matches!((&*self.operands, &*self.results), ([None], [None])) && !self.has_place && each.is_fp8()
     }
 
     /// True if there is a body for elements of a type.

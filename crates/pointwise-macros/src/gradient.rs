@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::common::{Form, arguments_of_gradient, core, hidden, implementation, pattern};
+use crate::common::{Form, arguments_of_gradient, core, dimensions, hidden, implementation, pattern};
 use crate::rows;
 use crate::signature::{Argument, Op, OpKind, ParamKind};
 
@@ -46,6 +46,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
         _ => quote!(<#ident as #core::Value>::ONE),
     };
     let (mut at, mut variable) = (grads.len(), 0_usize);
+    let mut indices = dimensions(op).iter();
     let arguments = op.arguments.iter().map(|argument| match argument {
         Argument::Operand(value) => {
             let k = at;
@@ -64,7 +65,11 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
             quote!(#dual::variable(#saved, #tangent, #seed))
         }
         Argument::Bits => quote!(#bits),
-        Argument::Index | Argument::Row(_) => unreachable!("a generator has no gradient, and rows have their own"),
+        Argument::Index => {
+            let index = indices.next().map(|name| hidden(name));
+            quote!(#index)
+        }
+        Argument::Row(_) => unreachable!("rows have gradients of their own"),
         Argument::Param(param) => {
             let (name, default) = (&param.name, &param.default);
             if !op.is_saved(name) {

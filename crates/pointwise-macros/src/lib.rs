@@ -51,8 +51,8 @@ use words::Words;
 ///   `row.mean(v)`, `row.max(v)` and `row.min(v)`, at most three together, none of them under a branch. `row.len()` is the
 ///   number of elements, `row.index()` the element's place, and `row.stored(v)` a value rounded to the element type. An operand
 ///   `PerRow<T>` has one element for each row.
-/// * Instead of operands there may be `Index` arguments: `column`, or `row` and `column`, or `plane`, `row` and `column`. The
-///   op then makes a tensor of floats of its elements' indices.
+/// * Up to three arguments may be `Index`: `column`, or `row` and `column`, or `plane`, `row` and `column` of the element in the
+///   result. An op without operands makes a tensor of floats of them alone.
 /// * An argument with `#[param(default = ..)]` is a parameter, a number that comes with the call: `T`, `i64`, `bool`, or
 ///   `Option<T>`, which is `None` by default. `#[param(default = 0.1, probability)]` takes numbers from 0 to 1. Parameters
 ///   take 8 words of 64 bits together; an `Option<T>` takes two.
@@ -86,7 +86,7 @@ use words::Words;
 /// where it draws from: a `Philox`, or a tensor that has seed and offset.
 ///
 /// Of a gated op `NAME`, `NAME_into` and `NAME_backward` take the tensor of both halves, `NAME_pair` and its like two tensors.
-/// Of an op of indices there are `NAME(&device, dtype, shape, ..)` and `NAME_into(&mut y, ..)`.
+/// Of an op without operands there are `NAME(&device, dtype, shape, ..)` and `NAME_into(&mut y, ..)`.
 ///
 /// # An impl
 ///

@@ -112,7 +112,7 @@ impl Value {
 pub(crate) enum Argument {
     Operand(Value),
     Bits,
-    /// The place of the element in a generator's tensor.
+    /// An index of the element in the result.
     Index,
     /// The row, by the name that it has in the formula.
     Row(Ident),
@@ -312,6 +312,11 @@ impl Op {
         })
     }
 
+    /// True if the formula draws a random word, or takes indices beside operands.
+    pub(crate) fn has_place(&self) -> bool {
+        self.is_random() || self.indices() > 0 && self.kind != OpKind::Generator
+    }
+
     pub(crate) fn is_random(&self) -> bool {
         self.arguments.iter().any(|argument| matches!(argument, Argument::Bits))
     }
@@ -411,9 +416,16 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits));
     if let Some(span) = words.gated {
         let are_plain = operands(arguments).all(|operand| operand.fixed.is_none() && !operand.is_channel);
-        if operands(arguments).count() != 2 || !are_plain || bits || results.len() != 1 || results[0].fixed.is_some() {
-            let why = "a gated op has two operands, gate and value, and one result, all of the generic type, and no random \
-                       word";
+        let has_index = arguments.iter().any(|argument| matches!(argument, Argument::Index));
+        let has_place = bits || has_index;
+        if operands(arguments).count() != 2
+            || !are_plain
+            || has_place
+            || results.len() != 1
+            || results[0].fixed.is_some()
+        {
+            let why = "a gated op has two operands, gate and value, and one result, all of the generic type, and neither a \
+                       random word nor indices";
             return Err(Error::new(span, why));
         }
         return Ok(OpKind::Gated);
@@ -421,25 +433,20 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
         return of_rows(words, bits, arguments, results);
     }
-    if !arguments.iter().any(|argument| matches!(argument, Argument::Index)) {
+    let has_index = arguments.iter().any(|argument| matches!(argument, Argument::Index));
+    if !has_index || operands(arguments).next().is_some() {
         return Ok(OpKind::Elementwise);
     }
     let refuse = |span: Span, why: &str| Err(Error::new(span, why));
-    if let Some(operand) = operands(arguments).next() {
-        return refuse(
-            operand.name.span(),
-            "an op that takes its elements' indices has no operands: remove one of the two",
-        );
-    }
     if bits {
-        return refuse(words.span, "an op that takes its elements' indices draws no random words");
+        return refuse(words.span, "an op without operands draws no random words");
     }
     match results {
         [result] if result.fixed.is_none() => {}
-        _ => return refuse(words.span, "an op that takes its elements' indices has one result, of the generic type"),
+        _ => return refuse(words.span, "an op without operands has one result, of the generic type"),
     }
     if types.iter().any(|each| !each.is_float()) {
-        return refuse(words.span, "an op that takes its elements' indices has results of floats alone");
+        return refuse(words.span, "an op without operands has results of floats alone");
     }
     let words_of_params: usize = arguments
         .iter()
@@ -449,8 +456,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
         })
         .sum();
     if words_of_params > MAX_WORDS_OF_GENERATORS {
-        let why =
-            "the parameters of an op that takes its elements' indices take at most 4 words together, an Option two";
+        let why = "the parameters of an op without operands take at most 4 words together, an Option two";
         return refuse(words.span, why);
     }
     if let (Grad::Function(_), _) | (_, Some(_)) = (&words.grad, words.grad_ulp) {

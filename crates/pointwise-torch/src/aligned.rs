@@ -133,7 +133,7 @@ impl Aligned {
             // SAFETY: the caller's promise, on the CPU.
             return unsafe { double::run(op, &mut self, params, rng) };
         }
-        if op.is_random && self.sizes.len() > RANK {
+        if op.has_place() && self.sizes.len() > RANK {
             return Err(format!("{} of more than {RANK} dimensions: make its operands contiguous", op.name));
         }
         let (operands, tensors) = (&self.operands, self.tensors);

@@ -295,7 +295,8 @@ pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec
     Ok(match op.form {
         Form::Elementwise | Form::Channel => {
             let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
-            let strides = if op.is_random { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
+            let strides =
+                if op.has_place() { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
             (sizes, strides)
         }
         Form::Halves => {

@@ -51,6 +51,7 @@ fn op(op: &OpSpec) -> Value {
         "refuses_bool": op.refuses_bool,
         "constant": op.is_constant,
         "random": op.is_random,
+        "indices": op.indices,
         "double": op.has_oracle,
         "doc": op.doc.trim(),
         "backward": op.backward,

@@ -1,6 +1,7 @@
 //! Ops in f64 on the CPU, block by block: arithmetic in loops that vectorise, all others by the formula that checks the
 //! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
+use pointwise::kernel::At;
 use pointwise::prelude::Num;
 use pointwise::{Number, Philox};
 use serde_json::Value;
@@ -185,7 +186,9 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
     let mut x: Vec<Column> = numbers.map(|number| [number; BLOCK]).collect();
     let mut y = vec![[0.0; BLOCK]; items.len() - *tensors];
     let (mut given, mut made) = (vec![0.0; x.len()], vec![0.0; y.len()]);
-    let mut index = 0;
+    let size = |behind: usize| sizes.iter().rev().nth(behind).map_or(1, |&size| size as u64);
+    let (rows, columns) = (size(1).max(1), size(0).max(1));
+    let mut element = 0_u64;
     layout::each(1, sizes, items, &mut |sizes, items| {
         let count = sizes.first().map_or(1, |count| *count as usize);
         for start in (0..count).step_by(BLOCK) {
@@ -205,9 +208,11 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
             }
             for i in 0..length {
                 given.iter_mut().zip(&x).for_each(|(given, x)| *given = x[i]);
-                let bits = if op.is_random { rng.word(index) } else { 0 };
-                index += 1;
-                formula(&given, bits, &mut made);
+                let word = if op.is_random { rng.word(element) } else { 0 };
+                let index = [element / (rows * columns), element / columns % rows, element % columns];
+                let at = At { word: word.into(), index: index.map(|index| index as u32) };
+                element += 1;
+                formula(&given, at, &mut made);
                 y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);
             }
             for (item, y) in items[*tensors..].iter().zip(&y) {

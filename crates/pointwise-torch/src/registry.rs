@@ -3,7 +3,7 @@
 //! All contact with pointwise's registries and definition types is in this file.
 
 use pointwise::info::{ParamInfo, ParamKind, all, declared_ops, every};
-use pointwise::kernel::{OpDef, Rng};
+use pointwise::kernel::{At, OpDef, Rng};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorViewMut,
     error::{Error, ErrorKind},
@@ -37,6 +37,8 @@ pub(crate) struct OpSpec {
     pub(crate) is_constant: bool,
     /// Whether it takes a place in a random sequence.
     pub(crate) is_random: bool,
+    /// How many indices of its elements it takes.
+    pub(crate) indices: u8,
     /// Whether it can run in f64 on the CPU.
     pub(crate) has_oracle: bool,
     /// Whether it is pointwise's own: its name says what it computes.
@@ -227,6 +229,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
         refuses_bool: info.properties.refuses_bool,
         is_constant: info.properties.constant,
         is_random: info.is_random,
+        indices: info.indices,
         has_oracle: false,
         is_family: false,
         doc: info.doc,
@@ -278,8 +281,8 @@ fn pair(def: &'static OpDef) -> OpSpec {
     OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
 }
 
-/// A formula in f64: of operands and a random word, its results.
-pub(crate) type Formula = dyn Fn(&[f64], u32, &mut [f64]);
+/// A formula in f64: of operands, and a random word or indices, its results.
+pub(crate) type Formula = dyn Fn(&[f64], At<'static>, &mut [f64]);
 
 /// Where a call of an op reads and writes, and what with.
 pub(crate) struct Call<'a, 'b> {
@@ -332,7 +335,12 @@ impl OpSpec {
         }
     }
 
-    /// The formula in f64, of operands (a bool as 0 or 1) and a random word.
+    /// True if it knows its elements' places in the result.
+    pub(crate) fn has_place(&self) -> bool {
+        self.is_random || self.indices > 0
+    }
+
+    /// The formula in f64, of operands (a bool as 0 or 1), and a random word or indices.
     ///
     /// # Errors
     /// A parameter that the op does not take; an op without such a formula.
@@ -344,6 +352,6 @@ impl OpSpec {
             })
         };
         let formula = self.def.double(params)?.ok_or_else(none)?;
-        Ok(Box::new(move |x, bits, y| y.copy_from_slice(&formula.at(x, bits))))
+        Ok(Box::new(move |x, at, y| y.copy_from_slice(&formula.at(x, at))))
     }
 }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use pointwise::info::{Accuracy, ParamKind, declared_ops};
-use pointwise::kernel::OpDef;
+use pointwise::kernel::{At, OpDef};
 use pointwise::prelude::*;
 
 /// `x + sin^2(a x) / a`.
@@ -106,6 +106,27 @@ fn masked<T: Value>(x: T, keep: bool) -> T {
 #[op(floats, exact)]
 fn causal_mask<T: Real>(row: Index, column: Index, #[param(default = -1.0)] fill: T) -> T {
     if column > row { fill } else { T::ZERO }
+}
+
+/// The scores of attention with a bias by distance, and `-inf` for positions to come.
+#[op(floats, ulp = 2)]
+fn causal_scores<T: Real>(score: T, slope: T, row: Index, column: Index) -> T {
+    let back = row as i32 - column as i32;
+    if back >= 0 { slope.mul_add(T::constant(f64::from(-back)), score) } else { T::constant(f64::NEG_INFINITY) }
+}
+
+/// `100 plane + 10 row + column`, where a coin says so.
+#[op(i32, exact, grad = none)]
+fn numbered<T: Num>(
+    x: T,
+    bits: RandomWord,
+    plane: Index,
+    row: Index,
+    column: Index,
+    #[param(default = true)] all: bool,
+) -> T {
+    let number = T::whole(i64::from(100 * plane + 10 * row + column));
+    if all || bits.bits() >> 31 == 0 { x + number } else { x }
 }
 
 #[op(f32, ulp = 1)]
@@ -293,6 +314,44 @@ fn an_impl_by_hand_is_an_op() {
 }
 
 #[test]
+fn formulas_take_indices_beside_operands() {
+    let cpu = Device::cpu();
+    let score = Tensor::full(&cpu, 1.0_f32, [2, 3, 3]).unwrap();
+    let slope = Tensor::from_slice(&cpu, &[1.0_f32, 0.5], [2, 1, 1]).unwrap();
+    let (y, inf) = (causal_scores(&score, &slope).unwrap(), f32::NEG_INFINITY);
+    assert_eq!(values(&y)[..9], [1.0, inf, inf, 0.0, 1.0, inf, -1.0, 0.0, 1.0]);
+    assert_eq!(values(&y)[9..], [1.0, inf, inf, 0.5, 1.0, inf, 0.0, 0.5, 1.0]);
+    // The gradient knows the places, too.
+    let (of_score, of_slope) = causal_scores_backward(&score, &score, &slope).unwrap();
+    assert_eq!(values(&of_score)[..9], [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
+    assert_eq!(values(&of_slope)[..9], [0.0, 0.0, 0.0, -1.0, 0.0, 0.0, -2.0, -1.0, 0.0]);
+    // An operand may lie anyhow; the place is that in the result.
+    let turned = Tensor::from_slice(&cpu, &[0.0_f32, 1.0, 2.0, 3.0], [2, 2]).unwrap();
+    let turned = turned.view().transpose(0, 1).unwrap();
+    assert_eq!(values(&causal_scores(turned, 0.0).unwrap()), [0.0, inf, 1.0, 3.0]);
+    let mut over = score.copy().unwrap();
+    causal_scores_inplace(&mut over, &slope).unwrap();
+    assert_eq!(values(&over), values(&y));
+    let mut columns = Tensor::zeros(&cpu, DType::F32, [3, 3]).unwrap();
+    let columns = columns.view_mut().unwrap().transpose(0, 1).unwrap();
+    let error =
+        causal_scores_into(score.view().narrow(0, 0, 1).unwrap().reshape([3, 3]).unwrap(), 1.0, columns).unwrap_err();
+    assert!(error.to_string().contains("knows its elements' places"), "{error}");
+
+    // Of several blocks, all of whose rows begin elsewhere.
+    let x = Tensor::zeros(&cpu, DType::I32, [3, 7, 1000]).unwrap();
+    let place = Philox::new(3);
+    let got = numbered(&x, None, place).unwrap().to_vec::<i32>().unwrap();
+    let number = |i: i32| 100 * (i / 7000) + 10 * (i / 1000 % 7) + i % 1000;
+    assert!((0..21_000).map(number).eq(got));
+    let got = numbered(&x, false, place).unwrap().to_vec::<i32>().unwrap();
+    let drawn = (0..21_000).map(|i| if place.word(i as u64) >> 31 == 0 { number(i) } else { 0 });
+    assert!(drawn.eq(got));
+    let oracle = CausalScores::def().oracle(DType::F32, &[]).unwrap().unwrap();
+    assert_eq!(oracle.at(&[5.0, 2.0], At { word: 0.into(), index: [0, 3, 1] }), [1.0]);
+}
+
+#[test]
 fn elements_are_made_of_their_indices() {
     let cpu = Device::cpu();
     let mask = causal_mask(&cpu, DType::F32, [3, 3], -5.0).unwrap();
@@ -352,13 +411,17 @@ fn ops_are_data() {
         names,
         [
             "affine",
+            "causal_mask",
+            "causal_scores",
             "differ",
             "every_kind",
             "is_above",
             "is_below",
             "leaky_ramp",
             "masked",
+            "numbered",
             "ramp",
+            "ramp_of_planes",
             "silu_gate",
             "snake",
             "square_sum"

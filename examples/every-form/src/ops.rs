@@ -31,6 +31,14 @@ pub fn sliding_window<T: Real>(
     if back >= 0 && back < window { T::ZERO } else { fill }
 }
 
+/// Attention's scores with ALiBi's bias (Press, Smith and Lewis 2022), and -inf for positions to come. `slope` is an operand of
+/// the shape (heads, 1, 1).
+#[op(f32, f16, bf16, ulp = 2, grad_ulp = 2)]
+pub fn causal_scores<T: Real>(score: T, slope: T, row: Index, column: Index) -> T {
+    let back = row as i32 - column as i32;
+    if back >= 0 { slope.mul_add(T::constant(f64::from(-back)), score) } else { T::constant(f64::NEG_INFINITY) }
+}
+
 /// A sigmoid whose gradient reads the result, `grad y (1 - y)`, so that the operand need not be kept.
 #[op(floats, ulp = 4, grad_ulp = 8, saves(y), grad = logistic_slope)]
 pub fn logistic<T: Real>(x: T) -> T {

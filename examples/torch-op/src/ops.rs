@@ -38,6 +38,13 @@ pub fn affine<T: Real>(x: T, #[channel] scale: T, #[channel] shift: T) -> T {
     x.mul_add(scale, shift)
 }
 
+/// Attention's scores with ALiBi's bias, and -inf for positions to come. `slope` is of the shape (heads, 1, 1).
+#[op(f32, f16, bf16, ulp = 2, grad_ulp = 2)]
+pub fn causal_scores<T: Real>(score: T, slope: T, row: Index, column: Index) -> T {
+    let back = row as i32 - column as i32;
+    if back >= 0 { slope.mul_add(T::constant(f64::from(-back)), score) } else { T::constant(f64::NEG_INFINITY) }
+}
+
 /// 0 for the last `window` tokens, `fill` for those before and after.
 #[op(f32, f16, bf16, exact)]
 pub fn sliding_window<T: Real>(

@@ -92,7 +92,7 @@ impl TableOp for Alibi {
         name: "alibi",
         shape: &["num_heads", "seq_len", "seq_len"],
         accuracy: Accuracy::Ulp(1.0),
-        doc: "ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`.\n",
+        doc: "ALiBi's bias `-slope(h) |i - j|`, (num_heads, seq_len, seq_len).\n",
         formula: "-slope(h) * |i - j|",
         ..ENCODING
     };
@@ -130,7 +130,7 @@ impl GeneratorOp for AlibiCausal {
 impl TableOp for AlibiCausal {
     const INFO: OpInfo = OpInfo {
         name: "alibi_causal",
-        doc: "ALiBi's bias with -inf for `j > i`, (num_heads, seq_len, seq_len).\n",
+        doc: "ALiBi's bias, (num_heads, seq_len, seq_len), with -inf for `j > i`.\n",
         formula: "if j > i { -inf } else { -slope(h) * (i - j) }",
         ..Alibi::INFO
     };
@@ -269,7 +269,7 @@ impl TableOp for Sinusoidal {
         name: "sinusoidal",
         shape: &["seq_len", "d_model"],
         accuracy: Accuracy::Ulp(3.0),
-        doc: "Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first.\n",
+        doc: "Sine and cosine position encoding, (seq_len, d_model), interleaved.\n",
         formula: "sin(p * 10000^(-2 i / d_model)), cos(p * 10000^(-2 i / d_model))",
         ..ENCODING
     };
@@ -323,7 +323,7 @@ impl GeneratorOp for SinusoidalHalves {
 impl TableOp for SinusoidalHalves {
     const INFO: OpInfo = OpInfo {
         name: "sinusoidal_halves",
-        doc: "Sine and cosine position encoding, (seq_len, d_model): all sines first.\n",
+        doc: "Sine and cosine position encoding, (seq_len, d_model), all sines first.\n",
         ..Sinusoidal::INFO
     };
     #[inline(always)]

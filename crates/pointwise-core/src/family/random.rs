@@ -2,7 +2,6 @@
 
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
-use crate::philox::words_kept;
 use crate::{DType, Kind, OpInfo, ParamInfo, ParamKind, Properties};
 
 /// The element types.
@@ -23,15 +22,15 @@ pub struct Dropout<T> {
 
 impl Dropout<f32> {
     /// Returns the op with a probability between 0 and 1.
-    pub fn new(p: f64) -> Dropout<f32> {
-        Dropout { last_kept: last_kept(p), scale: (1.0 / (1.0 - p)) as f32 }
+    pub fn new(p: f32) -> Dropout<f32> {
+        Dropout { last_kept: last_kept(p), scale: (1.0 / (1.0 - f64::from(p))) as f32 }
     }
 }
 
-/// The largest random word that keeps its element at dropout probability `p`, for `0 < p < 1`: words `w` with
-/// `w / 2^32 < 1 - p` keep.
-pub fn last_kept(p: f64) -> u32 {
-    words_kept(p).saturating_sub(1) as u32
+/// The largest random word that keeps its element at dropout probability `p`, for `0 < p < 1`: see
+/// [`philox::last_kept`](crate::philox::last_kept).
+pub fn last_kept(p: f32) -> u32 {
+    crate::philox::last_kept(p).unwrap_or(0)
 }
 
 impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {

@@ -24,7 +24,7 @@ pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData, goes_across, takes_turns};
 use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, SPLITS, Steps, how};
-use pointwise_core::{Draw, Logic, Value};
+use pointwise_core::{At, Draw, Logic, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -45,12 +45,12 @@ pub struct Tensors<const N: usize, const R: usize> {
     pub words: [u64; N],
     /// The way to read each operand: [`pointwise_core::launch::how`].
     pub mode: u32,
-    /// The random words from the first element on; only random ops read it.
+    /// The place of the first element; only ops that draw random words or take indices read it.
     pub draw: Draw,
 }
 
 impl Tensors<1, 1> {
-    /// Returns an operand and a result of an op without random words; the operand is no number.
+    /// Returns an operand and a result of an op that does not know its elements' places; the operand is no number.
     #[inline(always)]
     pub const fn of_one(x: *const u8, y: *mut u8, mode: u32) -> Self {
         Tensors { results: [y], operands: [x], words: [0], mode, draw: Draw::NONE }
@@ -97,20 +97,28 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
 {
     let mut results = [[F::Compute::ZERO; V]; R];
     let mut answers = [[Logic(false); V]; R];
+    let mut index = [[0; 3]; V];
+    if const { O::INFO.indices > 0 } {
+        let mut at = tensors.draw.index(at[0] as u64);
+        unroll!(i < V => {
+            index[i] = at;
+            at = tensors.draw.next(at);
+        });
+    }
     let mut words = [0; V];
     if const { O::INFO.is_random } {
-        // The results of random ops are contiguous: an element's place is its index.
+        // The results are contiguous: an element's place is its index.
         let first = tensors.draw.first + at[0] as u64;
         // Only the questions to the words remain of this evaluation.
         words = random::words::<V>(
             &tensors.draw.blocks,
             first,
             #[inline(always)]
-            |i, bits| _ = op.apply(values[i], truths[i], bits),
+            |i, word| _ = op.apply(values[i], truths[i], At { word, index: index[i] }),
         );
     }
     unroll!(i < V => {
-        let (of_type, of_bool) = op.apply(values[i], truths[i], words[i].into());
+        let (of_type, of_bool) = op.apply(values[i], truths[i], At { word: words[i].into(), index: index[i] });
         unroll!(at most 8: k < R => {
             results[k][i] = of_type[k];
             answers[k][i] = Logic(of_bool[k]);

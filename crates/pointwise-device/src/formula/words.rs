@@ -15,7 +15,7 @@ const fn is_logical(info: &OpInfo, [operands, result]: [DType; 2]) -> bool {
     let of_bools = matches!(operands, DType::Bool);
     info.results.len() == 1
         && info.bool_operands() == 0
-        && !info.is_random
+        && !info.has_place()
         && (info.bool_results() == 1 || matches!(result, DType::Bool))
         && (of_bools || info.properties.truths)
 }

@@ -19,8 +19,8 @@ pub fn channel_of_a_parameter<T: Real>(x: T, #[channel] #[param(default = 1.0)] 
 #[op(floats, exact)]
 pub fn channel_with_a_value<T: Real>(x: T, #[channel(1)] scale: T) -> T { x * scale }
 
-#[op(floats, exact)]
-pub fn indices_and_operands<T: Real>(x: T, column: Index) -> T { x }
+#[op(floats, exact, gated)]
+pub fn indices_of_halves<T: Real>(gate: T, value: T, column: Index) -> T { gate }
 
 #[op(floats, exact)]
 pub fn too_many_indices<T: Real>(a: Index, b: Index, c: Index, d: Index) -> T { T::ONE }

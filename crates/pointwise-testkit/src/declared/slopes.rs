@@ -1,6 +1,6 @@
 //! Gradients against the slopes of their formula.
 
-use pointwise::kernel::{OpDef, Oracle};
+use pointwise::kernel::{At, OpDef, Oracle};
 
 use crate::{Error, Random, params};
 
@@ -52,21 +52,22 @@ fn point(
         .collect();
     let results: Vec<usize> = (0..info.results.len()).filter(|&k| info.result_has_gradient(k)).collect();
     let grads: Vec<f64> = results.iter().map(|_| 0.5 + random.unit()).collect();
-    let bits = random.next_u64() as u32;
+    let (word, place) = (random.next_u64(), random.next_u64());
+    let element = At { word: (word as u32).into(), index: [0, 8, 16].map(|by| (place >> by) as u32 % 8) };
     let value = |at: usize, of: f64| {
         let mut x = x.clone();
         x[at] = of;
-        let y = forward.at(&x, bits);
+        let y = forward.at(&x, element);
         results.iter().zip(&grads).map(|(&k, grad)| grad * y[k]).sum::<f64>()
     };
     // The gradients read the operands and results that they name.
-    let y = forward.at(&x, bits);
+    let y = forward.at(&x, element);
     let read = |name: &&str| {
         let at = |names: &[&str]| names.iter().position(|own| own == name);
         at(info.operands).map(|k| x[k]).or_else(|| at(info.results).map(|k| y[k]))
     };
     let saved = backward.info.operands.iter().skip(grads.len()).filter_map(read);
-    let got = gradients.at(&grads.iter().copied().chain(saved).collect::<Vec<_>>(), bits);
+    let got = gradients.at(&grads.iter().copied().chain(saved).collect::<Vec<_>>(), element);
     for (name, (at, got)) in backward.info.results.iter().zip((0..x.len()).filter(|&k| is_float(k)).zip(got)) {
         let scale = value(at, x[at]).abs();
         let slope = |h: f64| {

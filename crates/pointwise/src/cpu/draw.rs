@@ -1,4 +1,4 @@
-//! The random words of a block of elements.
+//! The random words and the indices of a block of elements.
 
 use std::cell::Cell;
 
@@ -26,6 +26,22 @@ pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)
         }
     }
     words
+}
+
+/// Returns planes, rows and columns of the first `len` elements; zeros if none are `wanted`.
+#[inline(always)]
+pub(super) fn indices(draw: &Draw, len: usize, wanted: bool) -> [[u32; BLOCK]; 3] {
+    let mut all = [[0; BLOCK]; 3];
+    if !wanted {
+        return all;
+    }
+    let [planes, rows, columns] = &mut all;
+    let mut at = draw.index(0);
+    for ((plane, row), column) in planes.iter_mut().zip(rows).zip(columns).take(len) {
+        [*plane, *row, *column] = at;
+        at = draw.next(at);
+    }
+    all
 }
 
 /// Returns half a word for each element from `first` on. `half` takes the first or the second half of a word.

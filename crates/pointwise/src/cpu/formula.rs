@@ -8,9 +8,9 @@ use std::num::Wrapping;
 
 use pointwise_core::element::Bool;
 use pointwise_core::formula::{Formula, OpData, ParamWords};
-use pointwise_core::{DType, Draw, Element, Logic, OpInfo, Philox, RandomWord, SignChange, Value, Word, maths};
+use pointwise_core::{At, DType, Draw, Element, Logic, OpInfo, SignChange, Value, Word, maths};
 
-use super::draw::drawn;
+use super::draw::{drawn, indices};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::by_f16c;
 #[cfg(target_arch = "x86_64")]
@@ -99,7 +99,7 @@ impl<const FLIPS: bool> OpData for OnBits<FLIPS> {
 
 impl<const FLIPS: bool> Formula<Wrapping<i16>, 2, 1> for OnBits<FLIPS> {
     #[inline(always)]
-    fn apply(self, [x, bits]: [Wrapping<i16>; 2], _: [bool; 2], _: RandomWord<'_>) -> ([Wrapping<i16>; 1], [bool; 1]) {
+    fn apply(self, [x, bits]: [Wrapping<i16>; 2], _: [bool; 2], _: At<'_>) -> ([Wrapping<i16>; 1], [bool; 1]) {
         ([if FLIPS { x ^ bits } else { x & bits }], [false])
     }
 }
@@ -158,7 +158,7 @@ where
 const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     let info = &O::INFO;
     let rounds = info.bool_results() == 0 && F::DTYPE.is_float() && F::DTYPE.size() < 4;
-    let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.is_random && !info.has_stored();
+    let is_small = info.results.len() == 1 && info.operands.len() <= 3 && !info.has_place() && !info.has_stored();
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
@@ -304,7 +304,7 @@ unsafe fn stretch<E, F, O, const N: usize, const R: usize, const OVER: bool>(
                 true => pointer(k).cast::<Bool>().add(i).read().widen().0,
                 false => false,
             });
-            let (of_type, of_bool) = op.apply(values, truths, RandomWord::from(0));
+            let (of_type, of_bool) = op.apply(values, truths, 0.into());
             if const { O::INFO.bool_results() } == 1 {
                 y.cast::<Bool>().add(i).write(Bool::narrow(Logic(of_bool[0])));
             } else {
@@ -522,15 +522,20 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
         }
     };
     let mut i = 0;
-    if const { O::INFO.is_random } {
-        // The first evaluation only asks for words: its results go nowhere.
-        let bits = drawn(draw, len, |i, bits| {
-            let (values, truths) = of(i);
-            _ = op.apply(values, truths, bits);
-        });
+    if const { O::INFO.has_place() } {
+        let index = indices(draw, len, const { O::INFO.indices > 0 });
+        let index = |i: usize| index.map(|of_all| of_all[i]);
+        let mut words = [0; BLOCK];
+        if const { O::INFO.is_random } {
+            // The first evaluation only asks for words: its results go nowhere.
+            words = drawn(draw, len, |i, word| {
+                let (values, truths) = of(i);
+                _ = op.apply(values, truths, At { word, index: index(i) });
+            });
+        }
         while i < len {
             let (values, truths) = of(i);
-            put(i, op.apply(values, truths, bits[i].into()));
+            put(i, op.apply(values, truths, At { word: words[i].into(), index: index(i) }));
             i += 1;
         }
     } else if let Some(angle) = const { angle::<E, O>() }
@@ -541,13 +546,13 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
             let (values, truths) = of(i);
             // SAFETY: no angle of the block is large.
             unsafe { maths::assume_small_angle(number(values[angle])) };
-            put(i, op.apply(values, truths, RandomWord::from(0)));
+            put(i, op.apply(values, truths, 0.into()));
             i += 1;
         }
     } else {
         while i < len {
             let (values, truths) = of(i);
-            put(i, op.apply(values, truths, RandomWord::from(0)));
+            put(i, op.apply(values, truths, 0.into()));
             i += 1;
         }
     }
@@ -598,8 +603,9 @@ pub(crate) struct FormulaRun<'a, const T: usize> {
     pub(crate) sizes: [usize; T],
     /// Parameters.
     pub(crate) words: &'a ParamWords,
-    /// The source of a random op. Its results are contiguous, so that the walk goes in the order of the elements.
-    pub(crate) rng: Philox,
+    /// The place of the first element, for an op that knows its elements' places. Its results are contiguous, so that the walk goes
+    /// in the order of the elements.
+    pub(crate) draw: Draw,
 }
 
 // SAFETY: the pointers are of memory that is borrowed for the call, of which each thread writes its own part.
@@ -614,7 +620,7 @@ impl<const T: usize> FormulaRun<'_, T> {
         let this = self;
         let count = this.results.len();
         split(this.walk.numel() as usize, |start, len| {
-            let mut draw = Draw { blocks: this.rng.blocks(), first: start as u64 };
+            let mut draw = Draw { first: start as u64, ..this.draw };
             // A run differs from another by the pointers alone.
             let (_, step) = this.walk.inner();
             let none = Source { pointer: std::ptr::null(), step: 0, word: None };

@@ -68,7 +68,7 @@ where
         let mut done = 0;
         while done < n {
             let len = BLOCK.min(n - done);
-            let draw = Draw { blocks, first: start + done as u64 };
+            let draw = Draw { blocks, first: start + done as u64, ..Draw::NONE };
             let words = drawn(&draw, len, |_, word| _ = word.is_at_most(last));
             let mut values = Buffer::<E>::NEW;
             let values = &mut values.0[..len];

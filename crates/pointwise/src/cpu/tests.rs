@@ -5,7 +5,7 @@ use std::array::from_fn;
 use pointwise_core::element::Bool;
 use pointwise_core::formula::{Formula, OpData, ParamWords};
 use pointwise_core::launch::MAX_DIMS;
-use pointwise_core::{Element, Kind, Num, OpInfo, Philox, RandomWord, Word, bf16};
+use pointwise_core::{At, Draw, Element, Kind, Num, OpInfo, Word, bf16};
 
 use super::formula::{FormulaRun, formula};
 use super::level::at_each;
@@ -145,7 +145,7 @@ impl<const N: usize, const BOOLS: u16, const ANSWER: bool> OpData for Mixed<N, B
 }
 
 impl<T: Num, const N: usize, const BOOLS: u16, const ANSWER: bool> Formula<T, N, 1> for Mixed<N, BOOLS, ANSWER> {
-    fn apply(self, values: [T; N], truths: [bool; N], _: RandomWord<'_>) -> ([T; 1], [bool; 1]) {
+    fn apply(self, values: [T; N], truths: [bool; N], _: At<'_>) -> ([T; 1], [bool; 1]) {
         let mut sum = T::ZERO;
         for k in 0..N {
             let truth = if truths[k] { T::ONE } else { T::ZERO };
@@ -241,7 +241,7 @@ where
                 results: &[result],
                 sizes: from_fn(|k| size(if k == 0 { ANSWER } else { is_bool(k - 1) })),
                 words: &ParamWords::default(),
-                rng: Philox::default(),
+                draw: Draw::NONE,
             };
             // SAFETY: the walk's places lie in the vectors, of the types that the op has.
             unsafe { run.run() };
@@ -316,7 +316,7 @@ fn a_number_that_no_element_has_is_not_rounded() {
             results: &[answer.as_mut_ptr().cast()],
             sizes: [1, 2, 2, 0],
             words: &ParamWords::default(),
-            rng: Philox::default(),
+            draw: Draw::NONE,
         };
         // SAFETY: the walk's places lie in the vectors, of the types that the op has.
         unsafe { run.run() };

@@ -144,6 +144,7 @@ impl Graph {
         let info = &def.info;
         let why = match () {
             () if info.is_random => Some("it draws random words"),
+            () if info.indices > 0 => Some("it takes the indices of its elements"),
             () if info.is_of_rows() => Some("it reduces over rows"),
             () if info.has_stored() => Some("it has tensors of several types"),
             () => None,

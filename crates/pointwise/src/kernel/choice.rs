@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
+use pointwise_core::Draw;
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
 use pointwise_core::launch::{ACROSS, GROUP, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
-use pointwise_core::{Blocks, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{RowClass, Strategy, lookup};
@@ -300,8 +300,8 @@ pub(super) struct Arguments<'a> {
     pub(super) operands: usize,
     /// Operands that came as numbers, zeros for others, then parameters; or the table's address.
     pub(super) words: [&'a [u64]; 2],
-    /// Where a random op draws from; elements are those of the first result.
-    pub(super) draw: Option<Blocks>,
+    /// The place of the first element, of an op that knows its elements' places; they are those of the first result.
+    pub(super) draw: Option<Draw>,
 }
 
 impl Launcher<'_> {
@@ -358,7 +358,7 @@ impl Launcher<'_> {
             };
             params.push(&mode);
             arguments.words.iter().copied().flatten().for_each(|word| params.push(word));
-            let draw = arguments.draw.map(|blocks| Draw { blocks, first: place[0] as u64 });
+            let draw = arguments.draw.map(|draw| Draw { first: place[0] as u64, ..draw });
             let info = &self.context.info;
             let turns = if choice.tensors.in_turns && vectors >= TURNS_FROM { 2 } else { 1 };
             let (blocks, shared) = match choice.looked {
@@ -410,7 +410,7 @@ impl Params {
         self.last = std::ptr::from_ref(value).cast_mut().cast();
     }
 
-    /// All of them, behind which may stand where a random op draws from.
+    /// All of them, behind which may stand the place of the first element.
     pub(super) fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
         if !self.last.is_null() {
             self.put(self.last);

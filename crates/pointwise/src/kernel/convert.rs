@@ -1,6 +1,6 @@
 //! Conversion between element types: its definition, and the kernel object.
 
-use pointwise_core::{DType, ParamWords, Philox};
+use pointwise_core::{DType, Draw, ParamWords};
 
 use super::choice::{Arguments, Choice, Launcher, Tensors};
 use super::walk::{Class, Walk, broadcast};
@@ -126,7 +126,7 @@ impl ConvertKernel {
                     results: &[target],
                     sizes,
                     words: &ParamWords::default(),
-                    rng: Philox::default(),
+                    draw: Draw::NONE,
                 };
                 // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
                 unsafe { run.run() };

@@ -129,7 +129,7 @@ pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 1
         && info.results.len() == 1
         && info.bool_operands() | info.bool_results() == 0
-        && !info.is_random
+        && !info.has_place()
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
 }
 
@@ -140,7 +140,7 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
         && info.bool_operands() == 0
         && info.results.len() == 1
         && info.params.is_empty()
-        && !info.is_random
+        && !info.has_place()
         && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
 }
 

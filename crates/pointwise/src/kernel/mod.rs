@@ -51,6 +51,7 @@ pub(crate) use generator::wrong_shape;
 pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle, SizesFn};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
+pub use pointwise_core::At;
 pub use promote::result_type;
 pub(crate) use promote::{computed_type, met, promoted};
 pub use rewrite::{Rewrite, RewriteFn};

@@ -2,7 +2,7 @@
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, ParamWords};
 use pointwise_core::rows::rounded;
-use pointwise_core::{DType, Kind, OpInfo, Philox};
+use pointwise_core::{DType, Draw, Kind, OpInfo};
 
 use super::OpDef;
 use super::gated::Halves;
@@ -655,6 +655,7 @@ impl<'r> Kernel<'r> {
     ) -> Result<()> {
         let info = &self.def.info;
         self.check_count(targets.views.iter().flatten().count())?;
+        check_indices(info, &ready.shape)?;
         if let Shared::Halves { x, y } = &targets.shared {
             check_halves(info, ready, (x, y))?;
         }
@@ -666,9 +667,9 @@ impl<'r> Kernel<'r> {
             if info.is_of_rows() && !info.is_row_result(k) {
                 check_dense(info, k, view)?;
             }
-            if info.is_random {
+            if info.has_place() {
                 // An element's place is its index.
-                view.layout().require_contiguous("the output of a random op")?;
+                view.layout().require_contiguous("the output of an op that knows its elements' places")?;
             }
             if !matches!(targets.shared, Shared::Operands) {
                 continue;
@@ -738,7 +739,10 @@ impl<'r> Kernel<'r> {
                 results: &targets.pointers[..results],
                 sizes: self.sizes(ready.dtype),
                 words: &ready.words,
-                rng: if info.is_random { self.rng.on_cpu()? } else { Philox::default() },
+                draw: Draw {
+                    blocks: if info.is_random { self.rng.on_cpu()?.blocks() } else { Draw::NONE.blocks },
+                    ..place(&ready.shape)
+                },
             };
             // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
             unsafe { run.run() };
@@ -782,6 +786,24 @@ impl<'r> Kernel<'r> {
             None => info.result_type(k, dtype).size(),
             Some(operand) => info.operand_type(operand, dtype).size(),
         })
+    }
+}
+
+/// Returns the place of the first element of a result: the sizes of its rows and planes.
+pub(super) fn place(shape: &Shape) -> Draw {
+    let size = |behind: usize| shape.iter().rev().nth(behind).map_or(1, |&size| size as u32);
+    Draw { sizes: [size(1), size(0)], ..Draw::NONE }
+}
+
+/// Fails if an index beyond 32 bits is asked for.
+fn check_indices(info: &OpInfo, shape: &Shape) -> Result<()> {
+    match shape.iter().rev().take(2).find(|&&size| info.indices > 0 && u32::try_from(size).is_err()) {
+        None => Ok(()),
+        Some(size) => Err(ErrorKind::Unsupported {
+            what: format!("{} of a dimension of {size}", info.name),
+            advice: "an index has 32 bits: take views of a part each".to_owned(),
+        }
+        .into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{DType, Element, GeneratorOp, Kind, OpInfo, TableOp, Terms, row};
+use pointwise_core::{At, DType, Element, GeneratorOp, Kind, OpInfo, TableOp, Terms, row};
 
 use super::call::Kernel;
 use super::drawn::Drawn;
@@ -20,11 +20,11 @@ use crate::kernel::{
     KernelPlan, Lookup, SizesFn, Strategy, TernaryKernel, UnaryKernel, bits_of, check, lookup,
 };
 
-/// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the random word of the element.
-pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [f64; MAX_OUTPUTS];
+/// The formula at a compute type of references: operands (a bool as 0 or 1), parameters, the element's random word and indices.
+pub type OracleFn = fn(&[f64; MAX_INPUTS], &ParamWords, At<'_>) -> [f64; MAX_OUTPUTS];
 
 /// As [`OracleFn`], with what steps of f32 could lose.
-pub type TermsFn = fn(&[f64; MAX_INPUTS], &ParamWords, u32) -> [Terms; MAX_OUTPUTS];
+pub type TermsFn = fn(&[f64; MAX_INPUTS], &ParamWords, At<'_>) -> [Terms; MAX_OUTPUTS];
 
 /// An op in one element type: its loop and its kernels.
 #[derive(Debug)]
@@ -528,22 +528,22 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// The results of operands (a bool as 0 or 1, one that is missing as 0) and the element's random word.
+    /// The results of operands (a bool as 0 or 1, one that is missing as 0), and of the element's random word or place.
     #[must_use]
-    pub fn at(&self, operands: &[f64], bits: u32) -> Vec<f64> {
-        (self.formula)(&padded(operands), &self.words, bits)[..self.results].to_vec()
+    pub fn at(&self, operands: &[f64], at: impl Into<At<'static>>) -> Vec<f64> {
+        (self.formula)(&padded(operands), &self.words, at.into())[..self.results].to_vec()
     }
 
     /// As [`Oracle::at`], with what steps of f32 could lose: of an op that `#[op]` made.
     #[must_use]
-    pub fn terms(&self, operands: &[f64], bits: u32) -> Option<Vec<Terms>> {
-        self.terms.map(|terms| terms(&padded(operands), &self.words, bits)[..self.results].to_vec())
+    pub fn terms(&self, operands: &[f64], at: impl Into<At<'static>>) -> Option<Vec<Terms>> {
+        self.terms.map(|terms| terms(&padded(operands), &self.words, at.into())[..self.results].to_vec())
     }
 
     /// The first result, of an op without a random word.
     #[must_use]
     pub fn of(&self, operands: &[f64]) -> f64 {
-        let [first, ..] = (self.formula)(&padded(operands), &self.words, 0);
+        let [first, ..] = (self.formula)(&padded(operands), &self.words, 0.into());
         first
     }
 }

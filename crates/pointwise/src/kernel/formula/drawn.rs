@@ -57,7 +57,7 @@ impl Mode {
             0.0 => Mode::Keep,
             1.0 => Mode::Drop,
             p => {
-                let Dropout { last_kept, scale } = Dropout::<f32>::new(p.into());
+                let Dropout { last_kept, scale } = Dropout::<f32>::new(p);
                 Mode::Draw([u64::from(last_kept), scale.to_word(), 0, 0])
             }
         }

@@ -1,7 +1,7 @@
 //! What the attribute `#[op]` expands to calls of, and the list of the ops that it made.
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{RandomWord, Stepped, Terms, Value};
+use pointwise_core::{At, Stepped, Terms, Value};
 
 use super::{Kernel, OpDef};
 use crate::error::Result;
@@ -47,20 +47,20 @@ impl Reference for Terms {
 pub fn oracle<C, O, const N: usize, const R: usize>(
     operands: &[f64; MAX_INPUTS],
     words: &ParamWords,
-    bits: u32,
+    at: At<'_>,
 ) -> [f64; MAX_OUTPUTS]
 where
     C: Reference,
     O: OpData + Formula<C, N, R>,
 {
-    reference::<C, O, N, R>(operands, words, bits).map(C::number)
+    reference::<C, O, N, R>(operands, words, at).map(C::number)
 }
 
 /// The formula of `O` at the compute type `C`.
 pub fn reference<C, O, const N: usize, const R: usize>(
     operands: &[f64; MAX_INPUTS],
     words: &ParamWords,
-    bits: u32,
+    at: At<'_>,
 ) -> [C; MAX_OUTPUTS]
 where
     C: Reference,
@@ -68,7 +68,7 @@ where
 {
     let values: [C; N] = std::array::from_fn(|k| C::of(operands[k]));
     let truths: [bool; N] = std::array::from_fn(|k| operands[k] != 0.0);
-    let (of_type, of_bool) = O::from_words(words).apply(values, truths, RandomWord::from(bits));
+    let (of_type, of_bool) = O::from_words(words).apply(values, truths, at);
     let is_bool = |k: usize| O::INFO.bool_results() >> k & 1 == 1;
     let result = |k: usize| if is_bool(k) { C::of(u8::from(of_bool[k]).into()) } else { of_type[k] };
     std::array::from_fn(|k| if k < R { result(k) } else { C::ZERO })

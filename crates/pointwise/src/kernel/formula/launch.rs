@@ -2,9 +2,9 @@
 
 use pointwise_core::formula::{goes_across, lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
-use pointwise_core::row;
+use pointwise_core::{Draw, row};
 
-use super::call::{CheckedOperands, Kernel, Results};
+use super::call::{CheckedOperands, Kernel, Results, place};
 use super::def::Table;
 use crate::cuda::Context;
 use crate::error::Result;
@@ -142,8 +142,11 @@ impl Kernel<'_> {
             tensors: info.results.len() + operands,
             operands,
             words: pairs.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
-            // SAFETY: the caller's contract.
-            draw: info.is_random.then(|| unsafe { self.rng.blocks() }),
+            draw: info.has_place().then(|| Draw {
+                // SAFETY: the caller's contract.
+                blocks: if info.is_random { unsafe { self.rng.blocks() } } else { Draw::NONE.blocks },
+                ..place(&ready.shape)
+            }),
         };
         // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
         unsafe { queue.run(&choice, arguments) }
