@@ -142,6 +142,7 @@ fn data_say_what_the_signature_says() {
             ],
             channel_operands: 0u16,
             is_random: true,
+            indices: 0u8,
             results: &["y", "kept"],
         },
     );

@@ -374,6 +374,11 @@ fn elements_are_made_of_their_indices() {
     );
     assert!(causal_mask(&cpu, DType::I32, [2, 2], None).unwrap_err().is_dtype());
     assert!(causal_mask(&cpu, DType::F32, [1, 1, 1, 1], None).is_err());
+    assert!(def.kernel(&[]).run(&[]).unwrap_err().to_string().contains("without a shape"));
+    assert!(Snake::def().kernel(&[]).generate(&cpu, DType::F32, [2]).unwrap_err().to_string().contains("operands"));
+    let mut two = [Tensor::zeros(&cpu, DType::F32, [1]).unwrap(), Tensor::zeros(&cpu, DType::F32, [1]).unwrap()];
+    let [a, b] = &mut two;
+    assert!(def.kernel(&[]).run_into(&[], &mut [a.into(), b.into()]).is_err());
 }
 
 #[test]

@@ -910,6 +910,13 @@ fn check_halves<const N: usize>(
 
 #[cold]
 fn no_tensor(info: &OpInfo) -> Error {
+    if info.is_of_indices() {
+        return ErrorKind::Unsupported {
+            what: format!("{} without a shape", info.name),
+            advice: "it has no operands: call `Kernel::generate`, or write to a tensor that is there".to_owned(),
+        }
+        .into();
+    }
     let free: Vec<&str> =
         (0..info.operands.len()).filter(|&k| info.fixed_operand(k).is_none()).map(|k| info.operands[k]).collect();
     let which = if free.len() == info.operands.len() { String::new() } else { format!(" of {}", free.join(", ")) };
