@@ -155,12 +155,12 @@ impl Call {
     }
 }
 
-/// The names of what an op takes beside its tensors.
+/// The names of the arguments that are no tensors.
 fn parameters(op: Op) -> impl Iterator<Item = &'static str> {
     beside(op).into_iter().map(Beside::name)
 }
 
-/// What an op takes beside its tensors.
+/// An argument of an op that is no tensor.
 #[derive(Clone, Copy)]
 pub(crate) enum Beside {
     Param(&'static ParamInfo),
@@ -178,7 +178,7 @@ impl Beside {
     }
 }
 
-/// Returns what an op takes beside its tensors, in the order of listings: an element type comes last.
+/// Returns the arguments of an op that are no tensors, in the order of listings: an element type comes last.
 pub(crate) fn beside(op: Op) -> Vec<Beside> {
     let (last, first): (Vec<Setting>, Vec<Setting>) = settings::of(op).into_iter().partition(|it| it.name == "dtype");
     let params = params(op).map(Beside::Param).chain(first.into_iter().map(Beside::Setting));

@@ -38,7 +38,7 @@ pub(crate) struct OpCall {
     pub(crate) strategy: Strategy,
     /// The last operand, if it is a number.
     pub(crate) last: Option<Number>,
-    /// Where a random op draws from.
+    /// The place that a random op draws from.
     pub(crate) place: Philox,
 }
 

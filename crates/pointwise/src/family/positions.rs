@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::kernel::{OpDef, wrong_shape};
 use crate::shape::Shape;
 
-/// Where a sinusoidal encoding has its sines and cosines.
+/// The columns of sines and of cosines in a sinusoidal encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum SinusoidalLayout {

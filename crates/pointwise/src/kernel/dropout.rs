@@ -62,7 +62,7 @@ impl DropoutKernel {
         self
     }
 
-    /// Whether to drop anything (the default): without, the result is a copy and the mask is true.
+    /// Turns dropping off with `false`: the result is a copy then, and the mask is true. It is on by default.
     #[must_use]
     pub fn training(mut self, training: bool) -> Self {
         self.training = training;
@@ -139,7 +139,7 @@ impl DropoutKernel {
         self.at(&x.as_view(), rng)?.run_inplace(x, &[])
     }
 
-    /// What [`DropoutKernel::run_into`] (with `mask`: [`DropoutKernel::run_with_mask_into`]) would launch on a CUDA
+    /// Plans the launch of [`DropoutKernel::run_into`] (with `mask`: of [`DropoutKernel::run_with_mask_into`]) on a CUDA
     /// device for these tensors, if anything is to be drawn.
     ///
     /// # Errors

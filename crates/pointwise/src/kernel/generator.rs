@@ -75,7 +75,7 @@ pub(in crate::kernel) struct Indices {
 }
 
 impl Indices {
-    /// Of the op `O`.
+    /// Returns the loops and kernels of the op `O`.
     #[track_caller]
     pub(in crate::kernel) const fn new<O: TableOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
@@ -147,7 +147,7 @@ impl GeneratorKernel {
         self.0.run_into(&[], &mut [y.into()])
     }
 
-    /// What [`GeneratorKernel::run_into`] would launch on a CUDA device for this tensor.
+    /// Plans the launch of [`GeneratorKernel::run_into`] on a CUDA device for this tensor.
     ///
     /// # Errors
     /// As there.

@@ -156,7 +156,7 @@ enum Paths {
     /// Also the op on a row in f64.
     Rows(&'static [TypedRows], RowReferenceFn),
     Indices(Indices),
-    /// Of dropout.
+    /// Dropout's.
     Drawn(Drawn),
 }
 

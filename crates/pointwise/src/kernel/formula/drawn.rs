@@ -51,7 +51,8 @@ enum Mode {
 }
 
 impl Mode {
-    /// Of a probability, as the f32 that a formula's parameter is: so a fused op with dropout in it drops the same elements.
+    /// Returns the work for a probability, which is an f32 as a formula's parameter is: so a fused op with dropout in it drops the
+    /// same elements.
     fn of(p: f32) -> Mode {
         match p {
             0.0 => Mode::Keep,
