@@ -24,6 +24,7 @@ if __name__ == "__main__":
     OPTIONS = parser.parse_args()
 torch = script.require("torch")
 F = torch.nn.functional
+import torch_functions  # noqa: E402
 
 SIZES = [1 << 16, 1 << 22]
 THREADS = [1, 2]
@@ -54,23 +55,12 @@ OUT = [
     "nan_to_num",
 ]
 FUNCTIONS = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu,
-    "leaky_relu": F.leaky_relu,
-    "elu": F.elu,
-    "selu": F.selu,
-    "hardswish": F.hardswish,
-    "hardsigmoid": F.hardsigmoid,
-    "hardtanh": F.hardtanh,
-    "softplus": F.softplus,
-    "mish": F.mish,
-    "isnan": torch.isnan,
-    "isinf": torch.isinf,
-    "isfinite": torch.isfinite,
-    "dropout": lambda x: F.dropout(x, 0.5, training=True),
+    name: torch_functions.function(name)
+    for name in (
+        "relu gelu gelu_tanh silu leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish isnan isinf isfinite"
+    ).split()
 }
+FUNCTIONS["dropout"] = lambda x: F.dropout(x, 0.5, training=True)
 
 
 def works(dtype, n):

@@ -2,27 +2,15 @@
 import torch
 import torch.nn.functional as F
 
+import torch_functions
 from rows import DTYPES
 
-SIMPLE = {
-    "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "abs": torch.abs, "neg": torch.neg,
-    "reciprocal": torch.reciprocal, "sign": torch.sign, "sin": torch.sin, "cos": torch.cos, "floor": torch.floor,
-    "ceil": torch.ceil, "round": torch.round, "trunc": torch.trunc, "erf": torch.erf, "log1p": torch.log1p,
-    "expm1": torch.expm1, "relu": F.relu, "silu": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "selu": F.selu,
-    "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid, "mish": F.mish, "logical_not": torch.logical_not,
-    "bitwise_not": torch.bitwise_not, "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite,
-    "nan_to_num": torch.nan_to_num, "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
-    "floor_divide": torch.floor_divide, "remainder": torch.remainder, "pow": torch.pow, "maximum": torch.maximum,
-    "minimum": torch.minimum, "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "lt": torch.lt, "ge": torch.ge,
-    "le": torch.le, "logical_and": torch.logical_and, "logical_or": torch.logical_or, "bitwise_and": torch.bitwise_and,
-    "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor, "where": torch.where, "prelu": F.prelu,
-}
-# The ops of SIMPLE that write into a tensor given as `out`.
-WITH_OUT = {
-    name for name, op in SIMPLE.items() if name not in (
-        "relu", "silu", "selu", "hardswish", "hardsigmoid", "mish", "prelu", "isnan", "isinf", "isfinite"
-    )
-}
+# The ops whose function writes into a tensor given as `out`.
+WITH_OUT = set(
+    "exp log sqrt rsqrt abs neg reciprocal sign sin cos floor ceil round trunc erf log1p expm1 sigmoid tanh logical_not bitwise_not "
+    "nan_to_num add sub mul div floor_divide remainder pow maximum minimum eq ne gt lt ge le logical_and logical_or bitwise_and "
+    "bitwise_or bitwise_xor where".split()
+)
 
 
 def rotate_half(x):
@@ -66,30 +54,12 @@ def sinusoidal(row, device):
     return call
 
 
-def gated(activation):
-    def call(x):
-        gate, value = x.chunk(2, dim=-1)
-        return activation(gate) * value
-
-    return call
-
-
-def gelu_tanh(x):
-    return F.gelu(x, approximate="tanh")
-
-
 def function(row, device):
     """The row's op as a function of its tensors."""
     number, op = row.number, row.op
-    if op in SIMPLE:
-        return SIMPLE[op]
     if op.startswith("rope"):
         return rope(row)
     match op:
-        case "gelu":
-            return F.gelu
-        case "gelu_tanh":
-            return gelu_tanh
         case "leaky_relu":
             slope = number("negative_slope", 0.01)
             return lambda x: F.leaky_relu(x, slope)
@@ -105,8 +75,6 @@ def function(row, device):
         case "round_decimals":
             decimals = int(number("decimals", 2))
             return lambda x: torch.round(x, decimals=decimals)
-        case "div_trunc":
-            return lambda a, b: torch.div(a, b, rounding_mode="trunc")
         case "lerp":
             weight = number("weight", None)
             return torch.lerp if weight is None else lambda a, b: torch.lerp(a, b, weight)
@@ -128,17 +96,11 @@ def function(row, device):
         case "dropout":
             p = number("p", 0.5)
             return lambda x: F.dropout(x, p, training=True)
-        case "silu_and_mul":
-            return gated(F.silu)
-        case "gelu_and_mul":
-            return gated(F.gelu)
-        case "gelu_tanh_and_mul":
-            return gated(gelu_tanh)
         case "alibi":
             return alibi(row, device)
         case "sinusoidal":
             return sinusoidal(row, device)
-    raise KeyError(f"no PyTorch function for {op}")
+    return torch_functions.function(op)
 
 
 def eager(row, device, tensors):

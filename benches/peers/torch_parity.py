@@ -18,19 +18,14 @@ if __name__ == "__main__":
     OPTIONS = script.parity(__doc__)
 torch = script.require("torch")
 safetensors = script.require("safetensors.torch")
-F = torch.nn.functional
 
-OPS = {
-    "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "abs": torch.abs, "neg": torch.neg,
-    "reciprocal": torch.reciprocal, "sign": torch.sign, "sin": torch.sin, "cos": torch.cos, "floor": torch.floor,
-    "ceil": torch.ceil, "round": torch.round, "trunc": torch.trunc, "erf": torch.erf, "log1p": torch.log1p,
-    "expm1": torch.expm1, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "leaky_relu": F.leaky_relu, "elu": F.elu,
-    "selu": F.selu, "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid, "hardtanh": F.hardtanh,
-    "softplus": F.softplus, "mish": F.mish, "logical_not": torch.logical_not, "isnan": torch.isnan,
-    "isinf": torch.isinf, "isfinite": torch.isfinite, "nan_to_num": torch.nan_to_num,
-    "clamp": lambda x: torch.clamp(x, -0.75, 2.5),
-}
+import torch_functions
+
+NAMES = (
+    "exp log sqrt rsqrt abs neg reciprocal sign sin cos floor ceil round trunc erf log1p expm1 relu gelu gelu_tanh silu sigmoid tanh "
+    "leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish logical_not isnan isinf isfinite nan_to_num"
+).split()
+OPS = {name: torch_functions.function(name) for name in NAMES} | {"clamp": lambda x: torch.clamp(x, -0.75, 2.5)}
 SETTINGS = {"clamp": ["--set", "min=-0.75", "--set", "max=2.5"]}
 EXACT = {"abs", "neg", "sign", "floor", "ceil", "round", "trunc", "relu", "leaky_relu", "hardtanh", "logical_not", "isnan",
          "isinf", "isfinite", "nan_to_num", "clamp", "sqrt", "reciprocal", "hardswish", "hardsigmoid"}

@@ -1,29 +1,20 @@
 """torch's op for each of pointwise's, operands for them, and a tensor of a subclass."""
 
-import torch
-import torch.nn.functional as F
+import pathlib
+import sys
 
-# Functions that torch has by the same name.
-TORCH = """
+import torch
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "benches" / "peers"))
+import torch_functions  # noqa: E402
+
+NAMES = """
 abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp cos div eq erf exp expm1 floor floor_divide ge gt
 isfinite isinf isnan le lerp log log1p logical_and logical_not logical_or lt masked_fill maximum minimum mul nan_to_num
 ne neg pow prelu reciprocal remainder round rsqrt sigmoid sign sin sqrt sub tanh trunc where
+elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu softplus
 """.split()
-FUNCTIONAL = "elu gelu hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu softplus".split()
-
-REFERENCE = {name: getattr(torch, name) for name in TORCH} | {name: getattr(F, name) for name in FUNCTIONAL}
-REFERENCE |= {
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "round_decimals": lambda x, decimals=0: torch.round(x, decimals=decimals),
-    "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
-    "clamp_tensor": torch.clamp,
-    "silu_and_mul": lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
-    "gelu_and_mul": lambda x: F.gelu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
-    "gelu_tanh_and_mul": lambda x: F.gelu(x.chunk(2, -1)[0], approximate="tanh") * x.chunk(2, -1)[1],
-    "silu_and_mul_pair": lambda gate, value: F.silu(gate) * value,
-    "gelu_and_mul_pair": lambda gate, value: F.gelu(gate) * value,
-    "gelu_tanh_and_mul_pair": lambda gate, value: F.gelu(gate, approximate="tanh") * value,
-}
+REFERENCE = {name: torch_functions.function(name) for name in (*NAMES, *torch_functions.OTHERS)}
 
 ALL = [
     torch.float32,
