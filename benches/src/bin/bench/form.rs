@@ -106,7 +106,7 @@ impl Form {
         let is_weighted = info.operands.len() == 3 && !info.is_gradient();
         let last = if is_weighted && !tensor("weight") { number("weight")?.map(Number::Float) } else { None };
         let params = if is_weighted { [Number::Default; MAX_PARAMS] } else { params(row, info)? };
-        let strategy = if info.arguments().len() == 1 { strategy } else { Strategy::Auto };
+        let strategy = if info.arguments().len() <= 1 { strategy } else { Strategy::Auto };
         let place = Philox::new(number("seed")?.unwrap_or(0.0) as u64);
         Ok(Form::Op(OpCall { def, params, strategy, last, place }))
     }
@@ -232,7 +232,9 @@ fn params(row: &Row, info: &OpInfo) -> Result<Params> {
         {
             continue;
         }
-        if name == "strategy" {
+        // The shape of the row, and the place to draw from, are no parameters of the formula.
+        let is_beside = name == "strategy" || info.shape.contains(&name.as_str()) || info.is_random && name == "seed";
+        if is_beside {
             continue;
         }
         let is = |known: &str| known == name || known.strip_suffix("_val") == Some(name);

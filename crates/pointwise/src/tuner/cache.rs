@@ -363,7 +363,7 @@ mod tests {
             let mut entry = good.clone();
             entry[name] = value;
             json!({"format": FORMAT, "builds": {&build: {&device: {
-                "unary exp f32 aligned 2^3": entry, "unary exp f16 aligned 2^3": good}}}})
+                "unary exp f32 flat 2^3": entry, "unary exp f16 flat 2^3": good}}}})
         };
         for (name, value) in [
             ("strategy", json!("auto")),
@@ -416,7 +416,7 @@ mod tests {
         fs::create_dir_all(&folder.0).unwrap();
         fs::write(folder.0.join("deep"), "a file, not a folder").unwrap();
         let device = device_name(&key("exp", 3).place, "GPU");
-        assert!(try_write(&folder.file(), &device, "unary exp f32 aligned 2^3", &choice(64)).is_err());
+        assert!(try_write(&folder.file(), &device, "unary exp f32 flat 2^3", &choice(64)).is_err());
         let (choices, warnings) = read(&folder.file());
         assert!(choices.is_empty() && warnings[0].starts_with("cannot read "), "{warnings:?}");
     }
@@ -431,7 +431,7 @@ mod tests {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(env::temp_dir(), &file).unwrap();
         let device = device_name(&key("exp", 3).place, "GPU");
-        let error = try_write(&file, &device, "unary exp f32 aligned 2^3", &choice(64)).unwrap_err().to_string();
+        let error = try_write(&file, &device, "unary exp f32 flat 2^3", &choice(64)).unwrap_err().to_string();
         assert!(error.starts_with("what it has cannot be read, and would be lost ("), "{error}");
         assert!(fs::symlink_metadata(&file).unwrap().is_symlink(), "it was replaced");
         let (choices, warnings) = read(&file);
