@@ -288,6 +288,41 @@ def test_integers_and_bools(device):
     assert any("zero divisor" in why for _, why in report.left), str(report)
 
 
+NARROW = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float8_e4m3fn, torch.float8_e5m2)
+CASTS = {
+    "whole": (lambda x, t: (x * 16).round().clamp(-120, 120).abs().to(t), NARROW),
+    "of 16 bits": (lambda x, t: (x.bfloat16() + 1).abs().to(t), NARROW),
+    "scaled by rows": (lambda x, t: (x / (x.abs().amax(-1, keepdim=True) / 100)).abs().to(t), NARROW),
+    "and back": (lambda x, t: x.abs().to(t).to(torch.bfloat16) * 2 + x, NARROW),
+    "of whole numbers": (lambda x, t: ((x * 1000).int() * 3 + 7).to(t), (torch.int8, torch.uint8, torch.int16)),
+    "too large": (lambda x, t: (torch.where(x > 0, x * 1e4, x * math.inf) * 2).to(t), NARROW[-2:]),
+    "8 bits read": (lambda x, t: x.to(t).float() * 3 - 0.5, NARROW[-2:]),
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name, (_, types) in CASTS.items() for dtype in types], ids=str)
+def test_casts(name, dtype, device):
+    (x,) = draw(device, torch.float32, (6, 40), grad=False)
+    f = CASTS[name][0]
+    for size in (40, 37):
+        run, report = compiled(functools.partial(f, t=dtype), dynamic=False)
+        ours, wanted = run(x[:, :size]), f(x[:, :size], t=dtype)
+        assert ours.dtype == wanted.dtype
+        torch.testing.assert_close(ours.double(), wanted.double(), rtol=0, atol=0, equal_nan=True)
+        assert len(report.kernels) == 1 and not report.left, str(report)
+
+
+def test_casts_of_operands(device):
+    (x,) = draw(device, torch.float32, (6, 40), grad=False)
+    for dtype in NARROW[-2:]:
+        # All codes, as an operand that a kernel reads beside another.
+        codes = torch.arange(256, dtype=torch.uint8, device=device).view(dtype).reshape(1, 256)
+        run, report = compiled(lambda x, y: x.float() * y + 1)
+        y = x[:, :1]
+        torch.testing.assert_close(run(codes, y), codes.float() * y + 1, rtol=0, atol=0, equal_nan=True)
+        assert len(report.kernels) == 1 and not report.left, str(report)
+
+
 def test_mutation_and_views(device):
     def f(x, y):
         x.mul_(2).add_(y)
@@ -462,6 +497,52 @@ def test_attention_of_one_query(device):
             assert off([found], [exact]) <= 1.2 * off([wanted], [exact])
             repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
             assert repeats == (0 if length == 1 and mask is not many else 2), str(report)
+
+
+def _triangle(n, device, k=0):
+    places = torch.arange(n, device=device)
+    return (places[None, :] <= places[:, None] + k)[None, None]
+
+
+@pytest.mark.parametrize("name", ["causal", "as numbers", "given", "window", "shifted", "of some heads", "cross"])
+def test_causal_masks(name, device):
+    """A mask that every call makes anew, and that hides the later positions, is left out; heads of keys are not repeated."""
+
+    def f(q, k, v, given):
+        k, v = (x[:, :, None].expand(1, 2, 3, x.shape[2], 8).reshape(1, 6, -1, 8) for x in (k, v))
+        n, mask = q.shape[1], _triangle(q.shape[1], q.device)
+        if name == "as numbers":
+            mask = torch.zeros(n, n, dtype=q.dtype, device=q.device).masked_fill(~mask, -math.inf)
+        elif name == "given":
+            mask = given
+        elif name == "window":
+            mask = mask & ~_triangle(n, q.device, -9)
+        elif name == "shifted":
+            mask = _triangle(n, q.device, 1)
+        elif name == "of some heads":
+            mask = mask.expand(1, 6, n, n) | (torch.arange(6, device=q.device) == 5)[None, :, None, None]
+        elif name == "cross":
+            mask = _triangle(k.shape[2], q.device)[:, :, :n]
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, scale=0.4)
+        return y.transpose(1, 2).reshape(1, -1, 48) + 1
+
+    for dtype in DTYPES:
+        length = 24 if name == "cross" else 16
+        q, k, v = draw(device, dtype, (1, 16, 6, 8), (1, 2, length, 8), (1, 2, length, 8), grad=False)
+        given = _triangle(16, device)
+        torch._dynamo.reset()
+        run, report = compiled(f, dynamic=False)
+        with torch.no_grad():
+            found, wanted = run(q, k, v, given), f(q, k, v, given)
+            exact = f(q.double(), k.double(), v.double(), given)
+        assert found.stride() == wanted.stride()
+        assert off([found], [exact]) <= 1.2 * off([wanted], [exact]) + 1e-6
+        masks = sum(count for (op, _), count in report.left.items() if re.search("arange|le.Tensor|where", op))
+        masks += sum("where" in " ".join(kernel.ops) for kernel in report.kernels)
+        assert (masks == 0) == (name in ("causal", "as numbers")), str(report)
+        repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
+        is_flash = masks == 0 and q.is_cuda and dtype == torch.bfloat16
+        assert repeats == (0 if is_flash else 2), str(report)
 
 
 def test_layouts(device):
