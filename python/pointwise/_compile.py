@@ -476,6 +476,7 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     with unset_fake_temporarily():
         _passes.once(gm.graph)
         if is_inference:
+            _passes.causal(gm.graph)
             _passes.grouped(gm.graph)
         _joins.slices(gm.graph)
         if _joins.joins(gm.graph):

@@ -1,9 +1,10 @@
-"""Changes to a graph of inference: repeated ops run once, heads of keys are not repeated, mutations happen in place.
+"""Changes to a graph of inference: repeated ops run once, masks and repeated heads of keys go, mutations happen in place.
 
 AOTAutograd makes a graph functional. `cache.index_copy_(..)` becomes a copy of the whole cache, and a copy of that into the
 cache. Here both go where nothing reads the old values any more.
 """
 
+import math
 import operator
 
 import torch
@@ -147,13 +148,8 @@ def _group(graph, node):
     *same, width = _sizes(value, 4)
     if length != 1 or heads % count or same != [batch, count, keys]:
         return
-    for user in list(node.users):
-        if user.target is operator.getitem and not user.users:
-            graph.erase_node(user)
     # The results in the order of memory that their readers expect.
-    if not all(x.target is operator.getitem and x.args[1] == 0 for x in node.users):
-        return
-    if not all(x.meta["val"].transpose(1, 2).is_contiguous() for x in node.users):
+    if not _gives_one(graph, node) or not all(x.meta["val"].transpose(1, 2).is_contiguous() for x in node.users):
         return
     mask = given.get(mask_name)
     while isinstance(mask, Node) and mask.target == aten.expand.default:
@@ -171,13 +167,31 @@ def _group(graph, node):
         given |= {"key": key, "value": value}
         if mask is not None:
             given[mask_name] = _call(graph, aten.expand.default, mask, [batch, count, group, keys])
-        schema = node.target._schema.arguments
-        args = [given[argument.name] for argument in schema if not argument.kwarg_only]
-        named = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
-        y = _call(graph, operator.getitem, _call(graph, node.target, *args, **named), 0)
+        y = _attention(graph, node.target, given)
         if not y.meta["val"].is_contiguous():
             y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
         y = _call(graph, aten.view.default, y, [batch, heads, 1, width])
+    _replace(graph, node, y)
+
+
+def _gives_one(graph, node):
+    """Returns True if nothing reads another result of a node than the first. Erases what takes others, unread."""
+    for user in list(node.users):
+        if user.target is operator.getitem and not user.users:
+            graph.erase_node(user)
+    return all(user.target is operator.getitem and user.args[1] == 0 for user in node.users)
+
+
+def _attention(graph, op, given):
+    """Adds a call of an op of attention, by the names of its arguments. Returns its first result."""
+    schema = op._schema.arguments
+    args = [given[argument.name] for argument in schema if not argument.kwarg_only]
+    named = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
+    return _call(graph, operator.getitem, _call(graph, op, *args, **named), 0)
+
+
+def _replace(graph, node, y):
+    """Puts a tensor in place of the first result of a node, and erases what nothing reads then."""
     for user in list(node.users):
         user.replace_all_uses_with(y)
         graph.erase_node(user)
@@ -187,6 +201,95 @@ def _group(graph, node):
         if not node.users and node.op == "call_function":
             unused += node.all_input_nodes
             graph.erase_node(node)
+
+
+# The most elements of a tensor that is computed to see if a mask is causal.
+_MOST_ELEMENTS = 1 << 26
+
+
+def causal(graph):
+    """Lets attention be causal by itself, where its mask is that, and the same in each call.
+
+    While torch traces a model, transformers computes the mask of a whole sequence, and repeats heads of keys since there is a
+    mask. Eager attention has neither, and skips what the mask hides.
+    """
+    known = {}
+    for node in list(graph.nodes):
+        if node.target in _MASKS:
+            _unmask(graph, node, known)
+
+
+def _unmask(graph, node, known):
+    given, mask_name = _named(node), _MASKS[node.target]
+    query, key, value = (given[name].meta["val"] for name in ("query", "key", "value"))
+    sizes, mask = _sizes(given["query"], 4), given.get(mask_name)
+    if mask is None or sizes is None or any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
+        return
+    if sizes[2] != key.shape[2] or not _gives_one(graph, node):
+        return
+    if mask not in known:
+        known[mask] = _is_causal(_evaluated(mask, known))
+    if not known[mask]:
+        return
+    op = node.target
+    given |= {mask_name: None, "is_causal": True}
+    is_flash = query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and torch.backends.cuda.flash_sdp_enabled()
+    if is_flash and sizes[3] == value.shape[3] and sizes[3] <= 256 and not sizes[3] % 8:
+        # It reads each head of keys for all queries that share it.
+        op = aten._scaled_dot_product_flash_attention.default
+        few = _unrepeated(given["key"]), _unrepeated(given["value"])
+        given |= {"return_debug_mask": False} | (dict(zip(("key", "value"), few)) if None not in few else {})
+    with graph.inserting_before(node):
+        y = _attention(graph, op, given)
+        wanted = next((user.meta["val"] for user in node.users), y.meta["val"])
+        if y.meta["val"].stride() != wanted.stride():
+            order = sorted(range(4), key=lambda dim: -wanted.stride(dim))
+            y = _call(graph, aten.permute.default, y, order)
+            y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
+            y = _call(graph, aten.permute.default, y, [order.index(dim) for dim in range(4)])
+    _replace(graph, node, y)
+
+
+def _is_causal(mask):
+    """Returns True for a mask that hides the later positions, and adds nothing to the others."""
+    if mask is None or mask.dim() != 4 or any(n != 1 and step for n, step in zip(mask.shape[:2], mask.stride())):
+        return False
+    one = mask[0, 0]
+    return torch.equal(one, torch.full_like(one, -math.inf).triu(1)) if one.is_floating_point() else False
+
+
+def _evaluated(node, known):
+    """Returns a tensor that depends on no input of a graph, or None. Keeps what it computes in `known`."""
+    values, stack = known.setdefault("values", {}), [node]
+    while stack:
+        at = stack[-1]
+        if at in values:
+            stack.pop()
+            continue
+        if not _is_constant(at):
+            return None
+        if missing := [x for x in at.all_input_nodes if x not in values]:
+            stack += missing
+            continue
+        stack.pop()
+        args, named = map_arg((at.args, at.kwargs), values.__getitem__)
+        try:
+            values[at] = at.target(*args, **named)
+        except RuntimeError:
+            # No memory, say, or no such device.
+            return None
+    return values[node]
+
+
+def _is_constant(node):
+    """Returns True for an op whose result is the same for the same arguments, and not too large to be computed now."""
+    value = node.meta.get("val")
+    if not _is_op(node) or node.target.namespace not in ("aten", "prims") or not isinstance(value, torch.Tensor):
+        return False
+    is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
+    is_written = any(_is_op(user) and user.target._schema.is_mutable for user in (node, *node.users))
+    known = all(isinstance(n, int) for n in value.shape)
+    return known and not is_drawn and not is_written and value.numel() <= _MOST_ELEMENTS
 
 
 def _call(graph, target, *args, **named):
