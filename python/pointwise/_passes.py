@@ -87,6 +87,13 @@ _MASKS = {
     aten._scaled_dot_product_flash_attention.default: None,
     aten._scaled_dot_product_flash_attention_for_cpu.default: "attn_mask",
 }
+_EFFICIENT = aten._scaled_dot_product_efficient_attention_backward.default
+_BACKWARD = {
+    aten._scaled_dot_product_efficient_attention.default: _EFFICIENT,
+    aten._scaled_dot_product_flash_attention_for_cpu.default: aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+}
+_FLASH = aten._scaled_dot_product_flash_attention.default
+_FLASH_BACKWARD = aten._scaled_dot_product_flash_attention_backward.default
 _PLAIN = {"dropout_p": 0.0, "is_causal": False, "return_debug_mask": False}
 
 
@@ -167,11 +174,13 @@ def _group(graph, node):
         given |= {"key": key, "value": value}
         if mask is not None:
             given[mask_name] = _call(graph, aten.expand.default, mask, [batch, count, group, keys])
-        y = _attention(graph, node.target, given)
+        y = _attention(graph, node.target, given)[0]
         if not y.meta["val"].is_contiguous():
             y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
         y = _call(graph, aten.view.default, y, [batch, heads, 1, width])
-    _replace(graph, node, y)
+    for user in list(node.users):
+        user.replace_all_uses_with(y)
+    _erase(graph, node)
 
 
 def _gives_one(graph, node):
@@ -182,23 +191,56 @@ def _gives_one(graph, node):
     return all(user.target is operator.getitem and user.args[1] == 0 for user in node.users)
 
 
+class _Results:
+    """The results of a call, each of which is taken where it is asked for first."""
+
+    def __init__(self, graph, node):
+        self.graph, self.node, self.taken = graph, node, {}
+
+    def __getitem__(self, k):
+        if k not in self.taken:
+            self.taken[k] = _call(self.graph, operator.getitem, self.node, k)
+        return self.taken[k]
+
+
 def _attention(graph, op, given):
-    """Adds a call of an op of attention, by the names of its arguments. Returns its first result."""
+    """Adds a call of an op of attention, by the names of its arguments. Returns its results."""
+    args, named = _arguments(op, given)
+    return _Results(graph, _call(graph, op, *args, **named))
+
+
+def _arguments(op, given):
+    """Returns the arguments of an op by their names, in the order of its schema."""
     schema = op._schema.arguments
     args = [given[argument.name] for argument in schema if not argument.kwarg_only]
-    named = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
-    return _call(graph, operator.getitem, _call(graph, op, *args, **named), 0)
+    return tuple(args), {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
 
 
-def _replace(graph, node, y):
-    """Puts a tensor in place of the first result of a node, and erases what nothing reads then."""
+def _set(node, given):
+    """Gives a node other arguments."""
+    node.args, node.kwargs = _arguments(node.target, given)
+
+
+def _put(graph, node, k, y):
+    """Puts a tensor in place of result `k` of a node, and in its order of memory."""
     for user in list(node.users):
-        user.replace_all_uses_with(y)
-        graph.erase_node(user)
-    unused = [node]
+        if user.args[1] != k:
+            continue
+        steps, made = user.meta["val"].stride(), y
+        if y.meta["val"].stride() != steps:
+            order = sorted(range(len(steps)), key=lambda dim: -steps[dim])
+            made = _call(graph, aten.permute.default, y, order)
+            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+            made = _call(graph, aten.permute.default, made, [order.index(dim) for dim in range(len(order))])
+        user.replace_all_uses_with(made)
+
+
+def _erase(graph, node):
+    """Erases a node whose results nothing reads, and what nothing reads then."""
+    unused = [*node.users, node]
     while unused:
-        node = unused.pop()
-        if not node.users and node.op == "call_function":
+        node = unused.pop(0)
+        if not node.users and node.op == "call_function" and not node._erased:
             unused += node.all_input_nodes
             graph.erase_node(node)
 
@@ -221,33 +263,68 @@ def causal(graph):
 
 def _unmask(graph, node, known):
     given, mask_name = _named(node), _MASKS[node.target]
-    query, key, value = (given[name].meta["val"] for name in ("query", "key", "value"))
     sizes, mask = _sizes(given["query"], 4), given.get(mask_name)
     if mask is None or sizes is None or any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
         return
-    if sizes[2] != key.shape[2] or not _gives_one(graph, node):
+    # Who reads another result than the first: its gradient alone, which gives none for the mask.
+    is_one = _gives_one(graph, node)
+    more = () if is_one else {user for taken in node.users for user in taken.users if taken.args[1:] != (0,)}
+    if sizes[2] != given["key"].meta["val"].shape[2] or not is_one and not _is_gradient(node, *more):
         return
     if mask not in known:
         known[mask] = _is_causal(_evaluated(mask, known))
     if not known[mask]:
         return
-    op = node.target
-    given |= {mask_name: None, "is_causal": True}
+    query, value = (given[name].meta["val"] for name in ("query", "value"))
     is_flash = query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and torch.backends.cuda.flash_sdp_enabled()
     if is_flash and sizes[3] == value.shape[3] and sizes[3] <= 256 and not sizes[3] % 8:
-        # It reads each head of keys for all queries that share it.
-        op = aten._scaled_dot_product_flash_attention.default
-        few = _unrepeated(given["key"]), _unrepeated(given["value"])
-        given |= {"return_debug_mask": False} | (dict(zip(("key", "value"), few)) if None not in few else {})
+        _flash(graph, node, given, *more)
+        return
+    for at in (node, *more):
+        _set(at, _named(at) | {mask_name: None, "is_causal": True})
+    _erase(graph, mask)
+
+
+def _is_gradient(node, *nodes):
+    """Returns True if a node is the gradient of attention, of queries, keys and values alone, and the only one."""
+    if len(nodes) != 1 or nodes[0].target != _BACKWARD.get(node.target):
+        return False
+    (backward,) = nodes
+    taken = {user.args[1] if user.target is operator.getitem else None for user in (*node.users, *backward.users)}
+    return None not in taken and (backward.target != _EFFICIENT or not _named(backward)["grad_input_mask"][3])
+
+
+def _flash(graph, node, given, backward=None):
+    """Puts causal flash attention in place of a node, and of its gradient."""
+    few = _unrepeated(given["key"]), _unrepeated(given["value"])
+    queries = given["query"].meta["val"].shape[2]
     with graph.inserting_before(node):
-        y = _attention(graph, op, given)
-        wanted = next((user.meta["val"] for user in node.users), y.meta["val"])
-        if y.meta["val"].stride() != wanted.stride():
-            order = sorted(range(4), key=lambda dim: -wanted.stride(dim))
-            y = _call(graph, aten.permute.default, y, order)
-            y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
-            y = _call(graph, aten.permute.default, y, [order.index(dim) for dim in range(4)])
-    _replace(graph, node, y)
+        if None not in few:
+            # It reads each head of keys for all queries that share it. A gradient is that of repeated heads, and lies as they do.
+            both = few if backward is None else [_repeated(graph, x, given["query"]) for x in few]
+            given |= dict(zip(("key", "value"), both))
+        made = _attention(graph, _FLASH, given | {"is_causal": True, "return_debug_mask": False})
+        _put(graph, node, 0, made[0])
+    if backward is not None:
+        known = _named(backward)
+        known |= given | {"grad_out": known.get("grad_out", known.get("grad_out_")), "is_causal": True}
+        known |= {"cum_seq_q": None, "cum_seq_k": None, "max_q": queries, "max_k": queries}
+        with graph.inserting_before(backward):
+            known |= {"out": made[0], "logsumexp": made[1], "philox_seed": made[6], "philox_offset": made[7]}
+            grads = _attention(graph, _FLASH_BACKWARD, known)
+            for k in range(3):
+                _put(graph, backward, k, grads[k])
+        _erase(graph, backward)
+    _erase(graph, node)
+
+
+def _repeated(graph, x, like):
+    """Returns heads of keys repeated to the number of heads of queries, in the order of memory of attention's results."""
+    (batch, count, keys, width), heads = x.meta["val"].shape, like.meta["val"].shape[1]
+    x = _call(graph, aten.unsqueeze.default, _call(graph, aten.transpose.int, x, 1, 2), 3)
+    x = _call(graph, aten.expand.default, x, [batch, keys, count, heads // count, width])
+    x = _call(graph, aten.clone.default, x, memory_format=torch.contiguous_format)
+    return _call(graph, aten.transpose.int, _call(graph, aten.view.default, x, [batch, keys, heads, width]), 1, 2)
 
 
 def _is_causal(mask):

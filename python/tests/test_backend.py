@@ -3,6 +3,7 @@
 import copy
 import functools
 import math
+import operator
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 import pointwise
-from pointwise import _compile, _trace
+from pointwise import _compile, _passes, _trace
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -543,6 +544,63 @@ def test_causal_masks(name, device):
         repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
         is_flash = masks == 0 and q.is_cuda and dtype == torch.bfloat16
         assert repeats == (0 if is_flash else 2), str(report)
+
+
+def test_causal_masks_of_training(device):
+    def f(q, k, v):
+        k, v = (x.transpose(1, 2)[:, :, None].expand(1, 2, 3, 16, 8).reshape(1, 6, 16, 8) for x in (k, v))
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=_triangle(16, q.device))
+        return y.transpose(1, 2).reshape(1, -1, 48) + 1
+
+    for dtype in DTYPES:
+        torch._dynamo.reset()
+        report = as_near(f, draw(device, dtype, (1, 16, 6, 8), (1, 16, 2, 8), (1, 16, 2, 8)), slack=1.2, dynamic=False)
+        masks = [op for op, _ in report.left if re.search("arange|le.Tensor|where", op)]
+        assert not masks and not any("where" in " ".join(kernel.ops) for kernel in report.kernels), str(report)
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_flash_attention_for_a_causal_mask(is_training, monkeypatch):
+    """Of tensors that are on no GPU, but say so."""
+    graph, mode = torch.fx.Graph(), torch._subclasses.fake_tensor.FakeTensorMode()
+
+    def given(name, *shape):
+        node = graph.placeholder(name)
+        with mode:
+            node.meta["val"] = torch.empty_permuted(shape, (0, 2, 1, 3), dtype=torch.bfloat16, device="cuda")
+        return node
+
+    def call(op, *args, **named):
+        return _passes._call(graph, op, *args, **named)
+
+    def repeated(x):
+        x = call(aten.expand.default, call(aten.unsqueeze.default, x, 2), [1, 2, 3, 16, 8])
+        return call(aten._unsafe_view.default, call(aten.clone.default, x, memory_format=torch.contiguous_format), [1, 6, 16, 8])
+
+    aten = torch.ops.aten
+    q, k, v, grad, mask = (given(name, 1, heads, 16, 8) for name, heads in zip("qkvgm", (6, 2, 2, 6, 1)))
+    k, v = repeated(k), repeated(v)
+    bias = call(aten.expand.default, call(aten.slice.Tensor, call(aten.repeat.default, mask, [1, 1, 1, 2]), 3, 0, 16), [1, 6, 16, 16])
+    y = call(aten._scaled_dot_product_efficient_attention.default, q, k, v, bias, is_training, scale=0.4)
+    parts = [call(operator.getitem, y, i) for i in range(4 if is_training else 1)]
+    results = parts[:1]
+    if is_training:
+        backward = aten._scaled_dot_product_efficient_attention_backward.default
+        y = call(backward, grad, q, k, v, bias, *parts, 0.0, [True, True, True, False], scale=0.4)
+        results += [call(operator.getitem, y, i) for i in range(3)]
+    output = graph.output(tuple(results))
+    steps = [x.meta["val"].stride() for x in results]
+    triangle = torch.full((16, 16), -math.inf, dtype=torch.bfloat16).triu(1)
+    monkeypatch.setattr(_passes, "_evaluated", lambda node, known: triangle.expand(1, 6, 16, 16))
+    _passes.causal(graph)
+    graph.lint()
+    graph.eliminate_dead_code()
+    assert [x.meta["val"].stride() for x in output.args[0]] == steps
+    calls = {node.target: node.args for node in graph.nodes if node.op == "call_function"}
+    flash = calls[aten._scaled_dot_product_flash_attention.default]
+    assert flash[1].meta["val"].shape[1] == (6 if is_training else 2) and flash[3:] == (0.0, True, False)
+    gradient = calls.get(aten._scaled_dot_product_flash_attention_backward.default)
+    assert gradient is None if not is_training else gradient[:4] == (grad, *flash[:3]) and gradient[8:12] == (16, 16, 0.0, True)
 
 
 def test_layouts(device):
