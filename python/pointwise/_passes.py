@@ -89,9 +89,11 @@ _MASKS = {
 }
 _EFFICIENT = aten._scaled_dot_product_efficient_attention_backward.default
 _BACKWARD = {
+    aten._scaled_dot_product_cudnn_attention.default: aten._scaled_dot_product_cudnn_attention_backward.default,
     aten._scaled_dot_product_efficient_attention.default: _EFFICIENT,
     aten._scaled_dot_product_flash_attention_for_cpu.default: aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 }
+_CUDNN = aten._scaled_dot_product_cudnn_attention.default
 _FLASH = aten._scaled_dot_product_flash_attention.default
 _FLASH_BACKWARD = aten._scaled_dot_product_flash_attention_backward.default
 _PLAIN = {"dropout_p": 0.0, "is_causal": False, "return_debug_mask": False}
@@ -275,14 +277,35 @@ def _unmask(graph, node, known):
         known[mask] = _is_causal(_evaluated(mask, known))
     if not known[mask]:
         return
-    query, value = (given[name].meta["val"] for name in ("query", "value"))
-    is_flash = query.is_cuda and query.dtype in (torch.float16, torch.bfloat16) and torch.backends.cuda.flash_sdp_enabled()
-    if is_flash and sizes[3] == value.shape[3] and sizes[3] <= 256 and not sizes[3] % 8:
-        _flash(graph, node, given, *more)
-        return
-    for at in (node, *more):
-        _set(at, _named(at) | {mask_name: None, "is_causal": True})
-    _erase(graph, mask)
+    few = _unrepeated(given["key"]), _unrepeated(given["value"])
+    own = given["key"], given["value"]
+    # cuDNN's takes no mask, too; flash attention takes the place of what is slower.
+    op = _FLASH if node.target == aten._scaled_dot_product_efficient_attention.default else node.target
+    given |= {mask_name: None, "is_causal": True, "return_debug_mask": False}
+    if not more and None not in few and _serves(op, given["query"], *few):
+        _attend(graph, node, op, given | dict(zip(("key", "value"), few)))
+    elif not more and op != node.target and _serves(op, given["query"], *own):
+        _attend(graph, node, op, given)
+    elif more and op != node.target and _serves(op, given["query"], *own):
+        _train_flash(graph, node, given, few, *more)
+    else:
+        for at in (node, *more):
+            _set(at, _named(at) | {mask_name: None, "is_causal": True})
+        _erase(graph, mask)
+
+
+def _serves(op, *given):
+    """Returns True if a kind of attention can be causal on a GPU for queries, keys and values."""
+    check = {_FLASH: torch.backends.cuda.can_use_flash_attention, _CUDNN: torch.backends.cuda.can_use_cudnn_attention}.get(op)
+    query, key, value = (x.meta["val"] for x in given)
+    return check is not None and query.is_cuda and check(torch.backends.cuda.SDPAParams(query, key, value, None, 0.0, True, True))
+
+
+def _attend(graph, node, op, given):
+    """Puts another kind of attention in place of a node."""
+    with graph.inserting_before(node):
+        _put(graph, node, 0, _attention(graph, op, given)[0])
+    _erase(graph, node)
 
 
 def _is_gradient(node, *nodes):
@@ -294,27 +317,23 @@ def _is_gradient(node, *nodes):
     return None not in taken and (backward.target != _EFFICIENT or not _named(backward)["grad_input_mask"][3])
 
 
-def _flash(graph, node, given, backward=None):
-    """Puts causal flash attention in place of a node, and of its gradient."""
-    few = _unrepeated(given["key"]), _unrepeated(given["value"])
+def _train_flash(graph, node, given, few, backward):
+    """Puts flash attention in place of a node, and of its gradient."""
     queries = given["query"].meta["val"].shape[2]
     with graph.inserting_before(node):
         if None not in few:
-            # It reads each head of keys for all queries that share it. A gradient is that of repeated heads, and lies as they do.
-            both = few if backward is None else [_repeated(graph, x, given["query"]) for x in few]
-            given |= dict(zip(("key", "value"), both))
-        made = _attention(graph, _FLASH, given | {"is_causal": True, "return_debug_mask": False})
+            # A gradient lies in memory as the tensor does.
+            given |= {name: _repeated(graph, x, given["query"]) for name, x in zip(("key", "value"), few)}
+        made = _attention(graph, _FLASH, given)
         _put(graph, node, 0, made[0])
-    if backward is not None:
-        known = _named(backward)
-        known |= given | {"grad_out": known.get("grad_out", known.get("grad_out_")), "is_causal": True}
-        known |= {"cum_seq_q": None, "cum_seq_k": None, "max_q": queries, "max_k": queries}
-        with graph.inserting_before(backward):
-            known |= {"out": made[0], "logsumexp": made[1], "philox_seed": made[6], "philox_offset": made[7]}
-            grads = _attention(graph, _FLASH_BACKWARD, known)
-            for k in range(3):
-                _put(graph, backward, k, grads[k])
-        _erase(graph, backward)
+    known = _named(backward) | given | {"cum_seq_q": None, "cum_seq_k": None, "max_q": queries, "max_k": queries}
+    known["grad_out"] = known["grad_out_"]
+    with graph.inserting_before(backward):
+        known |= {"out": made[0], "logsumexp": made[1], "philox_seed": made[6], "philox_offset": made[7]}
+        grads = _attention(graph, _FLASH_BACKWARD, known)
+        for k in range(3):
+            _put(graph, backward, k, grads[k])
+    _erase(graph, backward)
     _erase(graph, node)
 
 
@@ -327,12 +346,17 @@ def _repeated(graph, x, like):
     return _call(graph, aten.transpose.int, _call(graph, aten.view.default, x, [batch, keys, heads, width]), 1, 2)
 
 
+# Attention hides a position by minus infinity, or by at most this.
+_HIDDEN = -60_000.0
+
+
 def _is_causal(mask):
     """Returns True for a mask that hides the later positions, and adds nothing to the others."""
     if mask is None or mask.dim() != 4 or any(n != 1 and step for n, step in zip(mask.shape[:2], mask.stride())):
         return False
     one = mask[0, 0]
-    return torch.equal(one, torch.full_like(one, -math.inf).triu(1)) if one.is_floating_point() else False
+    later = torch.ones_like(one, dtype=torch.bool).triu(1)
+    return one.is_floating_point() and bool(torch.where(later, one <= _HIDDEN, one == 0).all())
 
 
 def _evaluated(node, known):
