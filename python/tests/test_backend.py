@@ -508,8 +508,18 @@ def _triangle(n, device, k=0):
 CAUSAL = {"causal", "as numbers", "large numbers"}
 
 
+@pytest.fixture(params=["cudnn", "flash"])
+def attention(request, device):
+    """On a GPU torch may have no attention by cuDNN."""
+    if request.param == "flash" and device == "cpu":
+        pytest.skip("of a GPU")
+    torch.backends.cuda.enable_cudnn_sdp(request.param == "cudnn")
+    yield request.param
+    torch.backends.cuda.enable_cudnn_sdp(True)
+
+
 @pytest.mark.parametrize("name", sorted(CAUSAL | {"given", "small numbers", "window", "shifted", "of some heads", "cross"}))
-def test_causal_masks(name, device):
+def test_causal_masks(name, device, attention):
     """A mask that every call makes anew, and that hides the later positions, is left out; heads of keys are not repeated."""
 
     def f(q, k, v, given):
@@ -553,7 +563,7 @@ def test_causal_masks(name, device):
         assert repeats == (0 if reads_few else 2), str(report)
 
 
-def test_causal_masks_of_training(device):
+def test_causal_masks_of_training(device, attention):
     def f(q, k, v):
         k, v = (x.transpose(1, 2)[:, :, None].expand(1, 2, 3, 16, 8).reshape(1, 6, 16, 8) for x in (k, v))
         y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=_triangle(16, q.device))
@@ -563,6 +573,9 @@ def test_causal_masks_of_training(device):
         torch._dynamo.reset()
         report = as_near(f, draw(device, dtype, (1, 16, 6, 8), (1, 16, 2, 8), (1, 16, 2, 8)), slack=1.2, dynamic=False)
         masks = [op for op, _ in report.left if re.search("arange|le.Tensor|where", op)]
+        ops = " ".join(op for op, _ in report.left)
+        is_flash = device == "cuda" and dtype == torch.bfloat16 and attention == "flash"
+        assert ("flash_attention_backward" in ops) == is_flash, str(report)
         assert not masks and not any("where" in " ".join(kernel.ops) for kernel in report.kernels), str(report)
 
 
