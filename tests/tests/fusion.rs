@@ -297,7 +297,7 @@ fn casts(device: &Device) -> Outcome {
         1e20,
     ];
     values.extend((-300..300).map(|k| k as f32 / 2.0));
-    values.extend((0..128_u32).map(|k| f32::from_bits(k << 20 | 0x3800_0000 | k * 4099)));
+    values.extend((0..128_u32).map(|k| f32::from_bits((k << 20) | 0x3800_0000 | (k * 4099))));
     values.extend((0..8).map(|k| k as f32 * 2.0_f32.powi(-11)));
     let floats = Tensor::from_slice(&Device::cpu(), &values, [values.len()])?;
     let wide: Vec<i64> = (-140..140).map(|k| k * 251).chain([1 << 31, -(1 << 40), i64::MAX, i64::MIN]).collect();
