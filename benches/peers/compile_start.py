@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seconds from `torch.compile` to the first result, by inductor and by pointwise: a Llama of 32 layers, and a chain of ten ops.
 
-    python3 compile_start.py [--layers N] [--hidden N] [--json FILE]
+    python3 compile_start.py [--what WHAT]... [--backend BACKEND]... [--cold] [--layers N] [--hidden N] [--json FILE]
 
 Each figure is of a process of its own: `cold` with empty caches (inductor's, Triton's and the driver's), `warm` with those that the
 cold one has left. `dynamo` is the time with the backend `eager`, which compiles nothing."""
@@ -15,7 +15,7 @@ import time
 
 import script
 
-WHAT = ("llama", "chain")
+WHAT = ("chain", "llama")
 BACKENDS = ("dynamo", "inductor", "pointwise")
 
 
@@ -55,12 +55,12 @@ def one(what, backend, layers, hidden):
 
 def main(options):
     rows = []
-    for what in WHAT:
-        for backend in BACKENDS:
+    for what in options.what or WHAT:
+        for backend in options.backend or BACKENDS:
             with tempfile.TemporaryDirectory() as folder:
                 caches = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
                 environment = os.environ | {name: os.path.join(folder, path) for name, path in caches.items()}
-                for cache in ("cold", "warm"):
+                for cache in ("cold",) if options.cold else ("cold", "warm"):
                     words = [sys.executable, __file__, "--one", what, backend, "--layers", str(options.layers)]
                     words += ["--hidden", str(options.hidden)]
                     text = subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
@@ -74,6 +74,9 @@ def main(options):
 
 if __name__ == "__main__":
     arguments = script.parser(__doc__)
+    arguments.add_argument("--what", action="append", choices=WHAT)
+    arguments.add_argument("--backend", action="append", choices=BACKENDS)
+    arguments.add_argument("--cold", action="store_true", help="with empty caches alone")
     arguments.add_argument("--layers", type=script.positive, default=32)
     arguments.add_argument("--hidden", type=script.positive, default=2048)
     arguments.add_argument("--json")

@@ -2,7 +2,7 @@
 """What pointwise saves in a layer of six models of Hugging Face: eager, under `override()`, after `patch()`, both; compiled by inductor
 (`inductor`), by pointwise (`compiled`), and by pointwise after `patch()` (`patched`).
 
-    python3 benches/peers/torch_layers.py [--model NAME]... [--way WAY]... [--tokens N] [--batch N] [--check]
+    python3 benches/peers/torch_layers.py [--model NAME]... [--way WAY]... [--case CASE]... [--tokens N] [--batch N] [--check]
 
 Needs torch with CUDA, transformers and the package pointwise. One decoder layer of each model, with random weights and
 the width of the model that is named, in bf16:
@@ -51,6 +51,7 @@ OTHERS = re.compile(
     r"|embedding|index|gather|scatter|memcpy|memset|fill|arange|triu|tril|rng|distribution|layer_?norm",
     re.IGNORECASE,
 )
+CASES = ("prefill", "train", "decode")
 WAYS = ("eager", "override", "patch", "both", "inductor", "compiled", "patched")
 
 
@@ -172,8 +173,11 @@ def main(options):
         print(f"{'us of the GPU':<32}{'all':>10}{'elementwise':>13}{'kernels':>9}{'of eager':>10}")
     for name in options.model or MODELS:
         model = model_of(name, options.check, device)
+        wanted = options.case or CASES
         for case, call in cases(name, model, tokens, device).items():
             base = None
+            if case not in wanted:
+                continue
             for way in options.way or WAYS:
                 with way_of(way, model):
                     if options.check:
@@ -187,7 +191,7 @@ def main(options):
                 if options.kernels:
                     for kernel, time in sorted(names.items(), key=lambda row: -row[1])[:12]:
                         print(f"    {time:>8.1f}  {kernel[:140]}")
-        for way in options.way or WAYS:
+        for way in (options.way or WAYS) if "decode" in wanted else ():
             with way_of(way, model), torch.no_grad():
                 call = decode(model, batch, device)
                 if options.check:
@@ -208,6 +212,7 @@ if __name__ == "__main__":
     arguments = script.parser(__doc__)
     arguments.add_argument("--model", action="append", choices=list(MODELS))
     arguments.add_argument("--way", action="append", choices=WAYS)
+    arguments.add_argument("--case", action="append", choices=CASES)
     arguments.add_argument("--tokens", type=script.positive, default=2048)
     arguments.add_argument("--batch", type=script.positive, default=16)
     arguments.add_argument("--check", action="store_true", help="run each case once on the CPU, and time nothing")

@@ -476,6 +476,7 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     with unset_fake_temporarily():
         _passes.once(gm.graph)
         if is_inference:
+            _passes.causal(gm.graph)
             _passes.grouped(gm.graph)
         _joins.slices(gm.graph)
         if _joins.joins(gm.graph):
@@ -498,6 +499,13 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     return run if graphs is None else graphs.recorded(run, made, is_backward, is_inference)
 
 
+def _partitioned(joint, inputs, **options):
+    """Cuts a graph into forward and backward."""
+    with unset_fake_temporarily():
+        _passes.causal(joint.graph)
+    return min_cut_rematerialization_partition(joint, inputs, **options)
+
+
 @_when.uncollected()
 def backend(gm, inputs, *, mode=None, options=None, report=None):
     """Compiles a graph of dynamo's: the backend `pointwise`."""
@@ -518,7 +526,7 @@ def backend(gm, inputs, *, mode=None, options=None, report=None):
         bw_compiler=functools.partial(compiler, is_backward=True),
         inference_compiler=functools.partial(compiler, is_inference=True),
         decompositions=_table(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=_partitioned,
         # A mutation that is in the graph may happen in place.
         keep_inference_input_mutations=not is_training,
     )

@@ -17,6 +17,8 @@ NAMES = {
     torch.int64: "i64",
     torch.uint8: "u8",
     torch.bool: "bool",
+    torch.float8_e4m3fn: "f8e4m3",
+    torch.float8_e5m2: "f8e5m2",
 }
 # By number of a program: of each result the type, if each row has it once, its parts and their dimension, counted from the
 # last (0); and the order of dimensions in memory.

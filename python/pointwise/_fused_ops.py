@@ -13,7 +13,11 @@ from ._torch_ops import CALLS
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
-_HALF = (torch.float16, torch.bfloat16)
+_FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+# Floats that a kernel computes in f32.
+_NARROW = (torch.float16, torch.bfloat16, *_FP8)
+# The largest number that rounds to one of float8_e4m3fn. torch makes NaN of larger ones.
+_E4M3_TOP = 464.0
 _DEFAULT = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
 _TO_FLOAT = ELEMENTWISE_TYPE_PROMOTION_KIND.INT_TO_FLOAT
 
@@ -117,11 +121,14 @@ class Program:
         """Returns a value in another element type, rounded to its own before, as a tensor of it is."""
         if value.dtype == dtype:
             return value
-        to_int = not dtype.is_floating_point and dtype != torch.bool
-        narrow = value.dtype.is_floating_point or dtype.itemsize <= value.dtype.itemsize
-        if dtype not in NAMES or to_int and narrow and value.dtype != torch.bool:
+        if dtype not in NAMES:
             raise Refused(f"it converts {value.dtype} to {dtype}")
         value = self.round(value)
+        if dtype == torch.float8_e4m3fn and value.dtype != torch.bool:
+            value = self.to(value, torch.float32)
+            size = self.op("abs", [value], torch.float32)
+            fits = self.op("le", [size, _E4M3_TOP], torch.float32, result=torch.bool)
+            value = self.op("where", [fits, value, math.nan], torch.float32)
         return self._step({"to": NAMES[dtype]}, [value], dtype, value.row)
 
     def round(self, value):
@@ -135,7 +142,7 @@ class Program:
 
     def op(self, name, args, dtype, params=(), result=None):
         """Adds an op of pointwise over arguments that are of one element type."""
-        if dtype not in CALLS[name].dtypes or dtype not in NAMES:
+        if dtype not in CALLS[name].dtypes or dtype not in NAMES or dtype in _FP8:
             raise Refused(f"pointwise.{name} does not take {dtype}")
         if any(isinstance(p, Node) for p in params):
             raise Refused("a number is known at run time only")
@@ -145,7 +152,7 @@ class Program:
             raise Refused("its operands are numbers")
         result = result or dtype
         step = {"op": name, "params": [_json(p) for p in params]}
-        return self._step(step, args, result, all(v.row for v in values), result not in _HALF)
+        return self._step(step, args, result, all(v.row for v in values), result not in _NARROW)
 
     def call(self, name, operands, kind=_DEFAULT, params=(), result=None, exact=False):
         """Adds an op of pointwise over operands that meet in one element type. `exact`: they are rounded before."""
@@ -161,7 +168,7 @@ class Program:
         if dtype is not None:
             value = self.to(value, dtype)
         self.reduced += [x, self.resolve(x)]
-        return self._step({"reduce": kind}, [value], value.dtype, True, value.dtype not in _HALF)
+        return self._step({"reduce": kind}, [value], value.dtype, True, value.dtype not in _NARROW)
 
     def text(self, results, order=None):
         """Returns the program as JSON.

@@ -1,9 +1,10 @@
-"""Changes to a graph of inference: repeated ops run once, heads of keys are not repeated, mutations happen in place.
+"""Changes to a graph of inference: repeated ops run once, masks and repeated heads of keys go, mutations happen in place.
 
 AOTAutograd makes a graph functional. `cache.index_copy_(..)` becomes a copy of the whole cache, and a copy of that into the
 cache. Here both go where nothing reads the old values any more.
 """
 
+import math
 import operator
 
 import torch
@@ -86,6 +87,15 @@ _MASKS = {
     aten._scaled_dot_product_flash_attention.default: None,
     aten._scaled_dot_product_flash_attention_for_cpu.default: "attn_mask",
 }
+_EFFICIENT = aten._scaled_dot_product_efficient_attention_backward.default
+_BACKWARD = {
+    aten._scaled_dot_product_cudnn_attention.default: aten._scaled_dot_product_cudnn_attention_backward.default,
+    aten._scaled_dot_product_efficient_attention.default: _EFFICIENT,
+    aten._scaled_dot_product_flash_attention_for_cpu.default: aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+}
+_CUDNN = aten._scaled_dot_product_cudnn_attention.default
+_FLASH = aten._scaled_dot_product_flash_attention.default
+_FLASH_BACKWARD = aten._scaled_dot_product_flash_attention_backward.default
 _PLAIN = {"dropout_p": 0.0, "is_causal": False, "return_debug_mask": False}
 
 
@@ -147,13 +157,8 @@ def _group(graph, node):
     *same, width = _sizes(value, 4)
     if length != 1 or heads % count or same != [batch, count, keys]:
         return
-    for user in list(node.users):
-        if user.target is operator.getitem and not user.users:
-            graph.erase_node(user)
     # The results in the order of memory that their readers expect.
-    if not all(x.target is operator.getitem and x.args[1] == 0 for x in node.users):
-        return
-    if not all(x.meta["val"].transpose(1, 2).is_contiguous() for x in node.users):
+    if not _gives_one(graph, node) or not all(x.meta["val"].transpose(1, 2).is_contiguous() for x in node.users):
         return
     mask = given.get(mask_name)
     while isinstance(mask, Node) and mask.target == aten.expand.default:
@@ -171,22 +176,221 @@ def _group(graph, node):
         given |= {"key": key, "value": value}
         if mask is not None:
             given[mask_name] = _call(graph, aten.expand.default, mask, [batch, count, group, keys])
-        schema = node.target._schema.arguments
-        args = [given[argument.name] for argument in schema if not argument.kwarg_only]
-        named = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
-        y = _call(graph, operator.getitem, _call(graph, node.target, *args, **named), 0)
+        y = _attention(graph, node.target, given)[0]
         if not y.meta["val"].is_contiguous():
             y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
         y = _call(graph, aten.view.default, y, [batch, heads, 1, width])
     for user in list(node.users):
         user.replace_all_uses_with(y)
-        graph.erase_node(user)
-    unused = [node]
+    _erase(graph, node)
+
+
+def _gives_one(graph, node):
+    """Returns True if nothing reads another result of a node than the first. Erases what takes others, unread."""
+    for user in list(node.users):
+        if user.target is operator.getitem and not user.users:
+            graph.erase_node(user)
+    return all(user.target is operator.getitem and user.args[1] == 0 for user in node.users)
+
+
+class _Results:
+    """The results of a call, each of which is taken where it is asked for first."""
+
+    def __init__(self, graph, node):
+        self.graph, self.node, self.taken = graph, node, {}
+
+    def __getitem__(self, k):
+        if k not in self.taken:
+            self.taken[k] = _call(self.graph, operator.getitem, self.node, k)
+        return self.taken[k]
+
+
+def _attention(graph, op, given):
+    """Adds a call of an op of attention, by the names of its arguments. Returns its results."""
+    args, named = _arguments(op, given)
+    return _Results(graph, _call(graph, op, *args, **named))
+
+
+def _arguments(op, given):
+    """Returns the arguments of an op by their names, in the order of its schema."""
+    schema = op._schema.arguments
+    args = [given[argument.name] for argument in schema if not argument.kwarg_only]
+    return tuple(args), {argument.name: given[argument.name] for argument in schema if argument.kwarg_only}
+
+
+def _set(node, given):
+    """Gives a node other arguments."""
+    node.args, node.kwargs = _arguments(node.target, given)
+
+
+def _put(graph, node, k, y):
+    """Puts a tensor in place of result `k` of a node, and in its order of memory."""
+    for user in list(node.users):
+        if user.args[1] != k:
+            continue
+        steps, made = user.meta["val"].stride(), y
+        if y.meta["val"].stride() != steps:
+            order = sorted(range(len(steps)), key=lambda dim: -steps[dim])
+            made = _call(graph, aten.permute.default, y, order)
+            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+            made = _call(graph, aten.permute.default, made, [order.index(dim) for dim in range(len(order))])
+        user.replace_all_uses_with(made)
+
+
+def _erase(graph, node):
+    """Erases a node whose results nothing reads, and what nothing reads then."""
+    unused = [*node.users, node]
     while unused:
-        node = unused.pop()
-        if not node.users and node.op == "call_function":
+        node = unused.pop(0)
+        if not node.users and node.op == "call_function" and not node._erased:
             unused += node.all_input_nodes
             graph.erase_node(node)
+
+
+# The most elements of a tensor that is computed to see if a mask is causal.
+_MOST_ELEMENTS = 1 << 26
+
+
+def causal(graph):
+    """Lets attention be causal by itself, where its mask is that, and the same in each call.
+
+    While torch traces a model, transformers computes the mask of a whole sequence, and repeats heads of keys since there is a
+    mask. Eager attention has neither, and skips what the mask hides.
+    """
+    known = {}
+    for node in list(graph.nodes):
+        if node.target in _MASKS:
+            _unmask(graph, node, known)
+
+
+def _unmask(graph, node, known):
+    given, mask_name = _named(node), _MASKS[node.target]
+    sizes, mask = _sizes(given["query"], 4), given.get(mask_name)
+    if mask is None or sizes is None or any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
+        return
+    # Who reads another result than the first: its gradient alone, which gives none for the mask.
+    is_one = _gives_one(graph, node)
+    more = () if is_one else {user for taken in node.users for user in taken.users if taken.args[1:] != (0,)}
+    if sizes[2] != given["key"].meta["val"].shape[2] or not is_one and not _is_gradient(node, *more):
+        return
+    if mask not in known:
+        known[mask] = _is_causal(_evaluated(mask, known))
+    if not known[mask]:
+        return
+    few = _unrepeated(given["key"]), _unrepeated(given["value"])
+    own = given["key"], given["value"]
+    # cuDNN's takes no mask, too; flash attention takes the place of what is slower.
+    op = _FLASH if node.target == aten._scaled_dot_product_efficient_attention.default else node.target
+    given |= {mask_name: None, "is_causal": True, "return_debug_mask": False}
+    if not more and None not in few and _serves(op, given["query"], *few):
+        _attend(graph, node, op, given | dict(zip(("key", "value"), few)))
+    elif not more and op != node.target and _serves(op, given["query"], *own):
+        _attend(graph, node, op, given)
+    elif more and op != node.target and _serves(op, given["query"], *own):
+        _train_flash(graph, node, given, few, *more)
+    else:
+        for at in (node, *more):
+            _set(at, _named(at) | {mask_name: None, "is_causal": True})
+        _erase(graph, mask)
+
+
+def _serves(op, *given):
+    """Returns True if a kind of attention can be causal on a GPU for queries, keys and values."""
+    check = {_FLASH: torch.backends.cuda.can_use_flash_attention, _CUDNN: torch.backends.cuda.can_use_cudnn_attention}.get(op)
+    query, key, value = (x.meta["val"] for x in given)
+    return check is not None and query.is_cuda and check(torch.backends.cuda.SDPAParams(query, key, value, None, 0.0, True, True))
+
+
+def _attend(graph, node, op, given):
+    """Puts another kind of attention in place of a node."""
+    with graph.inserting_before(node):
+        _put(graph, node, 0, _attention(graph, op, given)[0])
+    _erase(graph, node)
+
+
+def _is_gradient(node, *nodes):
+    """Returns True if a node is the gradient of attention, of queries, keys and values alone, and the only one."""
+    if len(nodes) != 1 or nodes[0].target != _BACKWARD.get(node.target):
+        return False
+    (backward,) = nodes
+    taken = {user.args[1] if user.target is operator.getitem else None for user in (*node.users, *backward.users)}
+    return None not in taken and (backward.target != _EFFICIENT or not _named(backward)["grad_input_mask"][3])
+
+
+def _train_flash(graph, node, given, few, backward):
+    """Puts flash attention in place of a node, and of its gradient."""
+    queries = given["query"].meta["val"].shape[2]
+    with graph.inserting_before(node):
+        if None not in few:
+            # A gradient lies in memory as the tensor does.
+            given |= {name: _repeated(graph, x, given["query"]) for name, x in zip(("key", "value"), few)}
+        made = _attention(graph, _FLASH, given)
+        _put(graph, node, 0, made[0])
+    known = _named(backward) | given | {"cum_seq_q": None, "cum_seq_k": None, "max_q": queries, "max_k": queries}
+    known["grad_out"] = known["grad_out_"]
+    with graph.inserting_before(backward):
+        known |= {"out": made[0], "logsumexp": made[1], "philox_seed": made[6], "philox_offset": made[7]}
+        grads = _attention(graph, _FLASH_BACKWARD, known)
+        for k in range(3):
+            _put(graph, backward, k, grads[k])
+    _erase(graph, backward)
+    _erase(graph, node)
+
+
+def _repeated(graph, x, like):
+    """Returns heads of keys repeated to the number of heads of queries, in the order of memory of attention's results."""
+    (batch, count, keys, width), heads = x.meta["val"].shape, like.meta["val"].shape[1]
+    x = _call(graph, aten.unsqueeze.default, _call(graph, aten.transpose.int, x, 1, 2), 3)
+    x = _call(graph, aten.expand.default, x, [batch, keys, count, heads // count, width])
+    x = _call(graph, aten.clone.default, x, memory_format=torch.contiguous_format)
+    return _call(graph, aten.transpose.int, _call(graph, aten.view.default, x, [batch, keys, heads, width]), 1, 2)
+
+
+# Attention hides a position by minus infinity, or by at most this.
+_HIDDEN = -60_000.0
+
+
+def _is_causal(mask):
+    """Returns True for a mask that hides the later positions, and adds nothing to the others."""
+    if mask is None or mask.dim() != 4 or any(n != 1 and step for n, step in zip(mask.shape[:2], mask.stride())):
+        return False
+    one = mask[0, 0]
+    later = torch.ones_like(one, dtype=torch.bool).triu(1)
+    return one.is_floating_point() and bool(torch.where(later, one <= _HIDDEN, one == 0).all())
+
+
+def _evaluated(node, known):
+    """Returns a tensor that depends on no input of a graph, or None. Keeps what it computes in `known`."""
+    values, stack = known.setdefault("values", {}), [node]
+    while stack:
+        at = stack[-1]
+        if at in values:
+            stack.pop()
+            continue
+        if not _is_constant(at):
+            return None
+        if missing := [x for x in at.all_input_nodes if x not in values]:
+            stack += missing
+            continue
+        stack.pop()
+        args, named = map_arg((at.args, at.kwargs), values.__getitem__)
+        try:
+            values[at] = at.target(*args, **named)
+        except RuntimeError:
+            # No memory, say, or no such device.
+            return None
+    return values[node]
+
+
+def _is_constant(node):
+    """Returns True for an op whose result is the same for the same arguments, and not too large to be computed now."""
+    value = node.meta.get("val")
+    if not _is_op(node) or node.target.namespace not in ("aten", "prims") or not isinstance(value, torch.Tensor):
+        return False
+    is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
+    is_written = any(_is_op(user) and user.target._schema.is_mutable for user in (node, *node.users))
+    known = all(isinstance(n, int) for n in value.shape)
+    return known and not is_drawn and not is_written and value.numel() <= _MOST_ELEMENTS
 
 
 def _call(graph, target, *args, **named):

@@ -3,6 +3,7 @@
 import copy
 import functools
 import math
+import operator
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 import pointwise
-from pointwise import _compile, _trace
+from pointwise import _compile, _passes, _trace
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -288,6 +289,41 @@ def test_integers_and_bools(device):
     assert any("zero divisor" in why for _, why in report.left), str(report)
 
 
+NARROW = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float8_e4m3fn, torch.float8_e5m2)
+CASTS = {
+    "whole": (lambda x, t: (x * 16).round().clamp(-120, 120).abs().to(t), NARROW),
+    "of 16 bits": (lambda x, t: (x.bfloat16() + 1).abs().to(t), NARROW),
+    "scaled by rows": (lambda x, t: (x / (x.abs().amax(-1, keepdim=True) / 100.5)).abs().to(t), NARROW),
+    "and back": (lambda x, t: x.abs().to(t).to(torch.bfloat16) * 2 + x, NARROW),
+    "of whole numbers": (lambda x, t: ((x * 1000).int() * 3 + 7).to(t), (torch.int8, torch.uint8, torch.int16)),
+    "too large": (lambda x, t: (torch.where(x > 0, x * 1e4, x * math.inf) * 2).to(t), NARROW[-2:]),
+    "8 bits read": (lambda x, t: x.to(t).float() * 3 - 0.5, NARROW[-2:]),
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name, (_, types) in CASTS.items() for dtype in types], ids=str)
+def test_casts(name, dtype, device):
+    (x,) = draw(device, torch.float32, (6, 40), grad=False)
+    f = CASTS[name][0]
+    for size in (40, 37):
+        run, report = compiled(functools.partial(f, t=dtype), dynamic=False)
+        ours, wanted = run(x[:, :size]), f(x[:, :size], t=dtype)
+        assert ours.dtype == wanted.dtype
+        torch.testing.assert_close(ours.double(), wanted.double(), rtol=0, atol=0, equal_nan=True)
+        assert len(report.kernels) == 1 and not report.left, str(report)
+
+
+def test_casts_of_operands(device):
+    (x,) = draw(device, torch.float32, (6, 40), grad=False)
+    for dtype in NARROW[-2:]:
+        # All codes, as an operand that a kernel reads beside another.
+        codes = torch.arange(256, dtype=torch.uint8, device=device).view(dtype).reshape(1, 256)
+        run, report = compiled(lambda x, y: x.float() * y + 1)
+        y = x[:, :1]
+        torch.testing.assert_close(run(codes, y), codes.float() * y + 1, rtol=0, atol=0, equal_nan=True)
+        assert len(report.kernels) == 1 and not report.left, str(report)
+
+
 def test_mutation_and_views(device):
     def f(x, y):
         x.mul_(2).add_(y)
@@ -462,6 +498,131 @@ def test_attention_of_one_query(device):
             assert off([found], [exact]) <= 1.2 * off([wanted], [exact])
             repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
             assert repeats == (0 if length == 1 and mask is not many else 2), str(report)
+
+
+def _triangle(n, device, k=0):
+    places = torch.arange(n, device=device)
+    return (places[None, :] <= places[:, None] + k)[None, None]
+
+
+CAUSAL = {"causal", "as numbers", "large numbers"}
+
+
+@pytest.fixture(params=["cudnn", "flash"])
+def attention(request, device):
+    """On a GPU torch may have no attention by cuDNN."""
+    if request.param == "flash" and device == "cpu":
+        pytest.skip("of a GPU")
+    torch.backends.cuda.enable_cudnn_sdp(request.param == "cudnn")
+    yield request.param
+    torch.backends.cuda.enable_cudnn_sdp(True)
+
+
+@pytest.mark.parametrize("name", sorted(CAUSAL | {"given", "small numbers", "window", "shifted", "of some heads", "cross"}))
+def test_causal_masks(name, device, attention):
+    """A mask that every call makes anew, and that hides the later positions, is left out; heads of keys are not repeated."""
+
+    def f(q, k, v, given):
+        k, v = (x[:, :, None].expand(1, 2, 3, x.shape[2], 8).reshape(1, 6, -1, 8) for x in (k, v))
+        n, mask = q.shape[1], _triangle(q.shape[1], q.device)
+        if name == "as numbers":
+            mask = torch.zeros(n, n, dtype=q.dtype, device=q.device).masked_fill(~mask, -math.inf)
+        elif name == "large numbers":
+            mask = torch.zeros(n, n, dtype=q.dtype, device=q.device).masked_fill(~mask, -65504)
+        elif name == "small numbers":
+            mask = torch.zeros(n, n, dtype=q.dtype, device=q.device).masked_fill(~mask, -40)
+        elif name == "given":
+            mask = given
+        elif name == "window":
+            mask = mask & ~_triangle(n, q.device, -9)
+        elif name == "shifted":
+            mask = _triangle(n, q.device, 1)
+        elif name == "of some heads":
+            mask = mask.expand(1, 6, n, n) | (torch.arange(6, device=q.device) == 5)[None, :, None, None]
+        elif name == "cross":
+            mask = _triangle(k.shape[2], q.device)[:, :, :n]
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, scale=0.4)
+        return y.transpose(1, 2).reshape(1, -1, 48) + 1
+
+    for dtype in DTYPES:
+        length = 24 if name == "cross" else 16
+        q, k, v = draw(device, dtype, (1, 16, 6, 8), (1, 2, length, 8), (1, 2, length, 8), grad=False)
+        given = _triangle(16, device)
+        torch._dynamo.reset()
+        run, report = compiled(f, dynamic=False)
+        with torch.no_grad():
+            found, wanted = run(q, k, v, given), f(q, k, v, given)
+            exact = f(q.double(), k.double(), v.double(), given)
+        assert found.stride() == wanted.stride()
+        assert off([found], [exact]) <= 1.2 * off([wanted], [exact]) + 1e-6
+        masks = sum(count for (op, _), count in report.left.items() if re.search("arange|le.Tensor|where", op))
+        masks += sum("where" in " ".join(kernel.ops) for kernel in report.kernels)
+        assert (masks == 0) == (name in CAUSAL), str(report)
+        repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
+        reads_few = name in CAUSAL and q.is_cuda and dtype == torch.bfloat16
+        assert repeats == (0 if reads_few else 2), str(report)
+
+
+def test_causal_masks_of_training(device, attention):
+    def f(q, k, v):
+        k, v = (x.transpose(1, 2)[:, :, None].expand(1, 2, 3, 16, 8).reshape(1, 6, 16, 8) for x in (k, v))
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=_triangle(16, q.device))
+        return y.transpose(1, 2).reshape(1, -1, 48) + 1
+
+    for dtype in DTYPES:
+        torch._dynamo.reset()
+        report = as_near(f, draw(device, dtype, (1, 16, 6, 8), (1, 16, 2, 8), (1, 16, 2, 8)), slack=1.2, dynamic=False)
+        masks = [op for op, _ in report.left if re.search("arange|le.Tensor|where", op)]
+        ops = " ".join(op for op, _ in report.left)
+        is_flash = device == "cuda" and dtype == torch.bfloat16 and attention == "flash"
+        assert ("flash_attention_backward" in ops) == is_flash, str(report)
+        assert not masks and not any("where" in " ".join(kernel.ops) for kernel in report.kernels), str(report)
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_flash_attention_for_a_causal_mask(is_training, monkeypatch):
+    """Of tensors that are on no GPU, but say so."""
+    graph, mode = torch.fx.Graph(), torch._subclasses.fake_tensor.FakeTensorMode()
+
+    def given(name, *shape):
+        node = graph.placeholder(name)
+        with mode:
+            node.meta["val"] = torch.empty_permuted(shape, (0, 2, 1, 3), dtype=torch.bfloat16, device="cuda")
+        return node
+
+    def call(op, *args, **named):
+        return _passes._call(graph, op, *args, **named)
+
+    def repeated(x):
+        x = call(aten.expand.default, call(aten.unsqueeze.default, x, 2), [1, 2, 3, 16, 8])
+        return call(aten._unsafe_view.default, call(aten.clone.default, x, memory_format=torch.contiguous_format), [1, 6, 16, 8])
+
+    aten = torch.ops.aten
+    q, k, v, grad, mask = (given(name, 1, heads, 16, 8) for name, heads in zip("qkvgm", (6, 2, 2, 6, 1)))
+    k, v = repeated(k), repeated(v)
+    bias = call(aten.repeat.default, mask, [1, 1, 1, 2])
+    bias = call(aten.expand.default, bias, [1, 6, 16, 16])
+    y = call(aten._scaled_dot_product_efficient_attention.default, q, k, v, bias, is_training, scale=0.4)
+    parts = [call(operator.getitem, y, i) for i in range(4 if is_training else 1)]
+    results = parts[:1]
+    if is_training:
+        backward = aten._scaled_dot_product_efficient_attention_backward.default
+        y = call(backward, grad, q, k, v, bias, *parts, 0.0, [True, True, True, False], scale=0.4)
+        results += [call(operator.getitem, y, i) for i in range(3)]
+    output = graph.output(tuple(results))
+    steps = [x.meta["val"].stride() for x in results]
+    triangle = torch.full((16, 16), -math.inf, dtype=torch.bfloat16).triu(1)
+    monkeypatch.setattr(_passes, "_serves", lambda op, *given: op == aten._scaled_dot_product_flash_attention.default)
+    monkeypatch.setattr(_passes, "_evaluated", lambda node, known: triangle.expand(1, 6, 16, 16))
+    _passes.causal(graph)
+    graph.lint()
+    graph.eliminate_dead_code()
+    assert [x.meta["val"].stride() for x in output.args[0]] == steps
+    calls = {node.target: node.args for node in graph.nodes if node.op == "call_function"}
+    flash = calls[aten._scaled_dot_product_flash_attention.default]
+    assert flash[1].meta["val"].shape[1] == (6 if is_training else 2) and flash[3:] == (0.0, True, False)
+    gradient = calls.get(aten._scaled_dot_product_flash_attention_backward.default)
+    assert gradient is None if not is_training else gradient[:4] == (grad, *flash[:3]) and gradient[8:12] == (16, 16, 0.0, True)
 
 
 def test_layouts(device):

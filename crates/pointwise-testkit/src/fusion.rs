@@ -25,11 +25,13 @@ pub struct RandomGraph {
     size: [usize; 2],
 }
 
-/// A step: its op, and its arguments as values or numbers. Its result is the next value.
+/// A step. Its result is the next value.
 #[derive(Debug)]
-struct Step {
-    def: &'static OpDef,
-    args: Vec<Result<usize, f64>>,
+enum Step {
+    /// An op, and its arguments as values or numbers.
+    Op { def: &'static OpDef, args: Vec<Result<usize, f64>> },
+    /// A value, converted to another type and back.
+    Cast { at: usize, through: DType },
 }
 
 /// Returns the ops that graphs are made of: with one result, and without random words and channels.
@@ -66,6 +68,16 @@ impl RandomGraph {
         }
         let mut made = Vec::new();
         for _ in 0..steps {
+            if random.below(10) == 0 {
+                let at = random.below(values.len());
+                let (value, own) = values[at];
+                let choices = casts(own);
+                let through = choices[random.below(choices.len())];
+                let cast = graph.to_dtype(value, through)?;
+                values.push((graph.to_dtype(cast, own)?, own));
+                made.push(Step::Cast { at, through });
+                continue;
+            }
             let def = choices[random.below(choices.len())];
             let args = arguments(def, dtype, &values, random);
             let mut own = Vec::new();
@@ -80,7 +92,7 @@ impl RandomGraph {
             let [result] = graph.op(def, &own, &[])?[..] else { continue };
             let result = graph.stored(result)?;
             values.push((result, graph.dtype(result)?));
-            made.push(Step { def, args });
+            made.push(Step::Op { def, args });
         }
         let data = shapes.iter().map(|[r, c]| bytes_of(dtype, (0..r * c).map(|_| random.normal() * 2.0))).collect();
         Ok(RandomGraph { dtype, graph, shapes, data, values, steps: made, size: [rows, columns] })
@@ -120,7 +132,20 @@ impl RandomGraph {
 
     fn check_steps(&self, device: &Device, results: &[Vec<u8>]) -> Result<(), Error> {
         let (dtype, n) = (self.dtype, self.size[0] * self.size[1]);
-        for (k, Step { def, args }) in self.steps.iter().enumerate() {
+        for (k, step) in self.steps.iter().enumerate() {
+            let (def, args) = match step {
+                Step::Op { def, args } => (def, args),
+                Step::Cast { at, through } => {
+                    let own = self.values[*at].1;
+                    let x = Tensor::from_bytes(&Device::cpu(), own, &self.elements(*at, results), [n])?;
+                    let wanted = x.view().to_dtype(*through)?.view().to_dtype(own)?.to_bytes()?;
+                    if let Some(at) = judge::same_bits(own, &wanted, &results[k]) {
+                        let what = format!("step {k}, {own} through {through}, on {device}: element {at}");
+                        return Err(Error::Wrong(what));
+                    }
+                    continue;
+                }
+            };
             let info = &def.info;
             let of = |(k, arg): (usize, &Result<usize, f64>)| match arg {
                 Ok(at) => self.elements(*at, results),
@@ -138,6 +163,13 @@ impl RandomGraph {
         }
         Ok(())
     }
+}
+
+/// Returns the types that a value of a type is converted through. Large whole numbers are rounded twice on their way to a narrow float.
+fn casts(dtype: DType) -> Vec<DType> {
+    let is_large = matches!(dtype, DType::I32 | DType::I64);
+    let fits = |to: &DType| *to != dtype && !(is_large && to.is_float() && *to != DType::F32);
+    DType::ALL.into_iter().filter(fits).collect()
 }
 
 /// Chooses the arguments of a step.

@@ -91,6 +91,8 @@ fn dtype(json: &Json) -> Result<DType, String> {
         ("i64", DType::I64),
         ("u8", DType::U8),
         ("bool", DType::Bool),
+        ("f8e4m3", DType::F8E4M3),
+        ("f8e5m2", DType::F8E5M2),
     ];
     let found = types.iter().find(|(name, _)| json.as_str() == Some(name));
     found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("{json} is no element type of a program"))

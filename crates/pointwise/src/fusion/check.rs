@@ -135,11 +135,7 @@ impl Reference {
                 }
                 StepKind::Convert { to } => {
                     for i in 0..count {
-                        let Near { value, error } = at(&step.args[0], i);
-                        let is_narrower = matches!(to, DType::F16 | DType::BF16);
-                        let more = if is_narrower { rounding(to, value) } else { 0.0 };
-                        let value = if to == DType::Bool { f64::from(u8::from(value != 0.0)) } else { value };
-                        results[0].push(Near { value, error: error + more });
+                        results[0].push(converted(at(&step.args[0], i), to));
                     }
                 }
                 StepKind::Len => results[0].resize(count, Near { value: len as f64, error: 0.0 }),
@@ -163,6 +159,26 @@ impl Reference {
             }
         }
         Ok(Reference { values })
+    }
+}
+
+/// A number in another type.
+fn converted(Near { value, error }: Near, to: DType) -> Near {
+    match to {
+        DType::Bool => Near { value: f64::from(u8::from(value != 0.0)), error },
+        // The error may reach the next whole number, or the end of the range.
+        _ if !to.is_float() => {
+            let bits = to.size() * 8 - usize::from(to != DType::U8);
+            let is_within =
+                value.abs() + error < 2.0_f64.powi(bits as i32) && (to != DType::U8 || value - error > -1.0);
+            let error = if error == 0.0 { 0.0 } else { error + 1.0 };
+            Near { value: value.trunc(), error: if is_within { error } else { f64::INFINITY } }
+        }
+        DType::F8E4M3 if value.abs() > largest(to) => {
+            Near { value: largest(to).copysign(value), error: error + rounding(to, value) }
+        }
+        DType::F32 => Near { value, error },
+        _ => Near { value, error: error + rounding(to, value) },
     }
 }
 
@@ -229,6 +245,8 @@ fn ulp(dtype: DType, value: f64) -> f64 {
     let (digits, least) = match dtype {
         DType::F16 => (10, -14),
         DType::BF16 => (7, -126),
+        DType::F8E4M3 => (3, -6),
+        DType::F8E5M2 => (2, -14),
         _ => (23, -126),
     };
     let exponent = if value == 0.0 || !value.is_finite() { least } else { value.abs().log2().floor() as i32 };
@@ -239,6 +257,8 @@ fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65_504.0,
         DType::BF16 => 3.389e38,
+        DType::F8E4M3 => 448.0,
+        DType::F8E5M2 => 57_344.0,
         _ => f64::from(f32::MAX),
     }
 }

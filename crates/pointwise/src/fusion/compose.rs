@@ -33,6 +33,7 @@ pub(super) fn body_key(step: &Step) -> Option<(usize, DType)> {
 
 /// Returns the text of a kernel for devices of a compute capability.
 pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm: u32) -> String {
+    let waits = sm >= 90;
     let mut writer = Writer {
         program,
         variant,
@@ -42,6 +43,7 @@ pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm:
         copies: 0,
         temporaries: [0; 3],
         labels: 0,
+        has_fp8: waits,
         names: vec![Vec::new(); program.graph.values.len()],
         written: vec![false; program.graph.steps.len()],
         loaded: vec![None; program.graph.operands.len()],
@@ -50,7 +52,6 @@ pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm:
         Shape::Elements => writer.elements(),
         Shape::Rows { .. } => writer.rows(),
     }
-    let waits = sm >= 90;
     let (version, target) = if waits { ("7.8", "sm_90") } else { ("7.0", "sm_80") };
     let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n\n.visible .entry {SYMBOL}(\n");
     let tensors = program.tensors();
@@ -89,6 +90,8 @@ struct Writer<'a> {
     /// Temporary registers so far: of 16, 32 and 64 bits.
     temporaries: [usize; 3],
     labels: usize,
+    /// True for a device with instructions for 8-bit floats.
+    has_fp8: bool,
     /// The registers of each value, one for each lane, or one where all lanes have the same.
     names: Vec<Vec<String>>,
     /// The steps that are computed.
@@ -104,6 +107,8 @@ macro_rules! line {
         _ = writeln!($writer.code, $($text)*);
     }};
 }
+
+mod convert;
 
 impl Writer<'_> {
     fn temporary(&mut self, bits: usize) -> String {
@@ -500,39 +505,6 @@ impl Writer<'_> {
         words
     }
 
-    /// Elements from words to registers of the compute type.
-    fn unpack(&mut self, dtype: DType, words: &[String], names: &[String]) {
-        for (lane, name) in names.iter().enumerate() {
-            match dtype {
-                DType::F32 | DType::I32 => line!(self, "mov.b32 {name}, {};", words[lane]),
-                DType::I64 => line!(self, "mov.b64 {name}, {};", words[lane]),
-                DType::BF16 if lane % 2 == 0 => line!(self, "shl.b32 {name}, {}, 16;", words[lane / 2]),
-                DType::BF16 => line!(self, "and.b32 {name}, {}, -65536;", words[lane / 2]),
-                DType::F16 => {
-                    let (half, word) = (self.temporary(16), self.temporary(32));
-                    line!(self, "shr.u32 {word}, {}, {};", words[lane / 2], 16 * (lane % 2));
-                    line!(self, "cvt.u16.u32 {half}, {word};");
-                    line!(self, "cvt.f32.f16 {name}, {half};");
-                }
-                DType::I16 => self.bits(name, &words[lane / 2], 16, lane % 2, true),
-                DType::I8 => self.bits(name, &words[lane / 4], 8, lane % 4, true),
-                _ => {
-                    self.bits(name, &words[lane / 4], 8, lane % 4, false);
-                    if dtype == DType::Bool {
-                        line!(self, "min.u32 {name}, {name}, 1;");
-                    }
-                }
-            }
-        }
-    }
-
-    /// Part `at` of a word, `bits` wide, extended.
-    fn bits(&mut self, name: &str, word: &str, bits: usize, at: usize, is_signed: bool) {
-        let kind = if is_signed { "s32" } else { "u32" };
-        line!(self, "shl.b32 {name}, {word}, {};", 32 - bits * (at + 1));
-        line!(self, "shr.{kind} {name}, {name}, {};", 32 - bits);
-    }
-
     /// Stores so many lanes of a value, a vector at a time.
     fn store(&mut self, k: usize, value: usize, address: &str, width: usize) {
         let lanes = self.variant.lanes.min(width);
@@ -559,35 +531,6 @@ impl Writer<'_> {
         for (i, group) in words.chunks(128 / bits).enumerate() {
             line!(self, "st.global{}.b{bits} [{address}+{}], {};", vector(group.len()), offset + 16 * i, list(group));
         }
-    }
-
-    /// One element of 8 or 16 bits, rounded.
-    fn packed_one(&mut self, dtype: DType, value: &str) -> String {
-        let half = self.temporary(16);
-        match dtype {
-            DType::F16 | DType::BF16 => line!(self, "cvt.rn.{}.f32 {half}, {value};", dtype.name()),
-            _ => line!(self, "cvt.u16.u32 {half}, {value};"),
-        }
-        half
-    }
-
-    /// A word of two or four elements, rounded.
-    fn packed(&mut self, dtype: DType, lanes: &[String]) -> String {
-        let word = self.temporary(32);
-        if let (DType::F16 | DType::BF16, [low, high]) = (dtype, lanes) {
-            line!(self, "cvt.rn.{}x2.f32 {word}, {high}, {low};", dtype.name());
-            return word;
-        }
-        let bits = 8 * dtype.size();
-        let mask = (1_u32 << bits) - 1;
-        line!(self, "and.b32 {word}, {}, {mask};", lanes[0]);
-        for (lane, value) in lanes.iter().enumerate().skip(1) {
-            let part = self.temporary(32);
-            line!(self, "and.b32 {part}, {value}, {mask};");
-            line!(self, "shl.b32 {part}, {part}, {};", bits * lane);
-            line!(self, "or.b32 {word}, {word}, {part};");
-        }
-        word
     }
 
     /// Computes the steps that are needed and not written yet: those of one value for each row, or the others.
@@ -678,50 +621,6 @@ impl Writer<'_> {
                 line!(self, "cvt.rn.f32.u32 {value}, {count};");
             }
             StepKind::Reduce(_) => {}
-        }
-    }
-
-    fn convert(&mut self, from: DType, to: DType, x: &str, y: &str) {
-        let is_wide = from == DType::I64;
-        let bits = if is_wide { 64 } else { 32 };
-        let is_half = |dtype| matches!(dtype, DType::F16 | DType::BF16);
-        match (from.is_float(), to) {
-            (is_float, DType::Bool) => {
-                let is = self.label().replace('$', "%p");
-                self.declared("pred", &is);
-                if is_float {
-                    line!(self, "setp.neu.f32 {is}, {x}, 0f00000000;");
-                } else {
-                    line!(self, "setp.ne.b{bits} {is}, {x}, 0;");
-                }
-                line!(self, "selp.b32 {y}, 1, 0, {is};");
-            }
-            // A value of 16 bits that was not stored yet has more digits than its type.
-            (true, _) if is_half(to) => {
-                let half = self.temporary(16);
-                line!(self, "cvt.rn.{}.f32 {half}, {x};", to.name());
-                self.widen(to, &half, y);
-            }
-            (true, _) => line!(self, "mov.b32 {y}, {x};"),
-            (false, _) if to.is_float() => {
-                line!(self, "cvt.rn.f32.s{bits} {y}, {x};");
-                if is_half(to) {
-                    let half = self.temporary(16);
-                    line!(self, "cvt.rn.{}.f32 {half}, {y};", to.name());
-                    self.widen(to, &half, y);
-                }
-            }
-            (false, DType::I64) if !is_wide => line!(self, "cvt.s64.s32 {y}, {x};"),
-            (false, _) => line!(self, "mov.b{bits} {y}, {x};"),
-        }
-    }
-
-    fn widen(&mut self, dtype: DType, half: &str, y: &str) {
-        if dtype == DType::F16 {
-            line!(self, "cvt.f32.f16 {y}, {half};");
-        } else {
-            line!(self, "cvt.u32.u16 {y}, {half};");
-            line!(self, "shl.b32 {y}, {y}, 16;");
         }
     }
 }

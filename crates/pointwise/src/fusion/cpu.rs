@@ -7,7 +7,7 @@ use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, P
 use pointwise_core::rows::{Reduction, WARP, rounded};
 use pointwise_core::{DType, Draw};
 
-use super::graph::{Arg, Step, StepKind};
+use super::graph::{Arg, Step, StepKind, is_narrow};
 use super::{Program, plan};
 use crate::cpu::parallel::{TASK, split, tasks};
 use crate::cpu::{FormulaFn, Source, Target, blocks, runs};
@@ -127,7 +127,7 @@ pub(super) unsafe fn run(
     for (k, &value) in program.results.iter().enumerate() {
         let known = &program.graph.values[value];
         // A result shares memory with no operand but one that is the same view.
-        let is_free = !is_half(known.dtype) && !known.is_row && !at[count..program.tensors()].contains(&at[k]);
+        let is_free = !is_narrow(known.dtype) && !known.is_row && !at[count..program.tensors()].contains(&at[k]);
         direct[value] = is_free.then_some(k).or(direct[value]);
     }
     let call = Call { program, loops, at, direct };
@@ -139,10 +139,6 @@ pub(super) unsafe fn run(
 /// The type of the loops for values of a type.
 fn in_loops(dtype: DType) -> DType {
     if dtype.is_float() { DType::F32 } else { dtype }
-}
-
-fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
 }
 
 impl Call<'_> {
@@ -323,7 +319,7 @@ impl Call<'_> {
     ) -> Elements {
         let known = &self.program.graph.values[value];
         let is_operand = value < self.program.graph.operands.len();
-        if is_operand && !is_half(known.dtype) {
+        if is_operand && !is_narrow(known.dtype) {
             let k = self.program.results.len() + value;
             let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
             return Elements { pointer, step: step[k] as isize };
@@ -362,9 +358,9 @@ impl Call<'_> {
     ) {
         let graph = &self.program.graph;
         for (value, dtype) in graph.operands.iter().enumerate() {
-            if needed[value] && is_half(*dtype) {
+            if needed[value] && is_narrow(*dtype) {
                 let k = self.program.results.len() + value;
-                let pointer = self.at[k].wrapping_offset(place[k] as isize * 2);
+                let pointer = self.at[k].wrapping_offset(place[k] as isize * dtype.size() as isize);
                 let source = Source { pointer, step: step[k] as isize, word: None };
                 // SAFETY: the caller's contract; the buffer has room for a block.
                 unsafe { blocks::widen(*dtype, source, n, buffers.at(value).cast()) };
@@ -435,7 +431,7 @@ impl Call<'_> {
             }
             // SAFETY: the caller's contract.
             unsafe {
-                if is_half(dtype) {
+                if is_narrow(dtype) {
                     blocks::narrow(dtype, from.cast(), n, target);
                     continue;
                 }
@@ -467,7 +463,7 @@ fn butterfly(reduction: Reduction, parts: &[f32]) -> f32 {
     lanes[0]
 }
 
-/// Converts `n` elements.
+/// Converts `n` elements, by the rules of `pointwise_core::cast`.
 ///
 /// # Safety
 /// They are valid for reading, and the target for writing so many.
@@ -478,10 +474,14 @@ unsafe fn convert(from: DType, to: DType, source: Source, target: *mut u8, n: us
         let at = |i: isize, size: usize| source.pointer.offset(i * source.step * size as isize);
         if from.is_float() {
             let x = |i| at(i, 4).cast::<f32>().read();
-            if to == DType::Bool {
-                each(&mut |i| target.offset(i).write(u8::from(x(i) != 0.0)));
-            } else {
-                each(&mut |i| target.cast::<f32>().offset(i).write(rounded(x(i), to)));
+            match to {
+                DType::Bool => each(&mut |i| target.offset(i).write(u8::from(x(i) != 0.0))),
+                DType::I8 => each(&mut |i| target.cast::<i8>().offset(i).write(x(i) as i8)),
+                DType::U8 => each(&mut |i| target.offset(i).write(x(i) as i64 as u8)),
+                DType::I16 => each(&mut |i| target.cast::<i16>().offset(i).write(x(i) as i16)),
+                DType::I32 => each(&mut |i| target.cast::<i32>().offset(i).write(x(i) as i32)),
+                DType::I64 => each(&mut |i| target.cast::<i64>().offset(i).write(x(i) as i64)),
+                _ => each(&mut |i| target.cast::<f32>().offset(i).write(rounded(x(i), to))),
             }
             return;
         }

@@ -10,14 +10,19 @@ use crate::kernel::OpDef;
 
 impl Fused {
     /// Returns the kernel of the gradients. Its operands are a gradient of each result that is a float, then the operands; its
-    /// results are a gradient of each operand that is a float. All have the shape that the operands broadcast to: the gradient of an
-    /// operand that was broadcast is to be summed over the dimensions along which it was.
+    /// results are a gradient of each operand that is a float. Floats of 8 bits have none. All have the shape that the operands
+    /// broadcast to: the gradient of an operand that was broadcast is to be summed over the dimensions along which it was.
     ///
     /// # Errors
     /// Fails if an op has no gradient, if no operand is a float, and if the kernel has too many operands or steps.
     pub fn backward(&self) -> Result<Fused> {
         Backward::new(&self.program)?.fused()
     }
+}
+
+/// True for the floats that have gradients.
+fn has_gradient(dtype: DType) -> bool {
+    dtype.is_float() && dtype.size() > 1
 }
 
 struct Backward<'a> {
@@ -36,7 +41,7 @@ impl<'a> Backward<'a> {
         let mut given = Vec::new();
         for &result in &program.results {
             let dtype = of.values[result].dtype;
-            given.push(if dtype.is_float() { Some(graph.operand(dtype, false)?) } else { None });
+            given.push(if has_gradient(dtype) { Some(graph.operand(dtype, false)?) } else { None });
         }
         let mut values = Vec::with_capacity(of.values.len());
         let mut operands = Vec::new();
@@ -94,7 +99,11 @@ impl<'a> Backward<'a> {
         if self.program.graph.values[value].is_row && !self.graph.known(part)?.is_row {
             part = self.graph.reduce(Reduction::Sum, part)?;
         }
-        let dtype = self.program.graph.values[value].dtype;
+        let dtype = match self.program.graph.values[value].dtype {
+            // Ops do not compute in it.
+            dtype if !has_gradient(dtype) => DType::F32,
+            dtype => dtype,
+        };
         part = self.graph.to_dtype(part, dtype)?;
         self.grads[value] = Some(match self.grads[value] {
             None => part,
@@ -124,7 +133,7 @@ impl<'a> Backward<'a> {
         }
         let mut gradients = Vec::new();
         for (operand, dtype) in of.operands.iter().enumerate() {
-            if !dtype.is_float() {
+            if !has_gradient(*dtype) {
                 continue;
             }
             let value = self.values[operand];

@@ -107,14 +107,11 @@ impl Graph {
     /// Adds a tensor of elements of a type. `is_scalar` says that it has no dimensions.
     ///
     /// # Errors
-    /// Fails if there are [`MAX_FUSED_OPERANDS`] already, for elements of 8-bit floats, and behind a step.
+    /// Fails if there are [`MAX_FUSED_OPERANDS`] already, and behind a step.
     pub fn operand(&mut self, dtype: DType, is_scalar: bool) -> Result<Value> {
         if self.operands.len() == MAX_FUSED_OPERANDS {
             let what = format!("a fused kernel of more than {MAX_FUSED_OPERANDS} operands");
             return Err(unsupported(what, "compute a part of it first"));
-        }
-        if matches!(dtype, DType::F8E4M3 | DType::F8E5M2) {
-            return Err(unsupported(format!("a fused kernel of {dtype}"), "convert the tensor to f16 or bf16 first"));
         }
         if !self.steps.is_empty() {
             return Err(unsupported("an operand behind a step".to_owned(), "add all operands first"));
@@ -138,8 +135,8 @@ impl Graph {
     /// Returns its results.
     ///
     /// # Errors
-    /// Fails for an op that reduces over rows, draws random words or has tensors of fixed types other than bool, another number of arguments than it has, numbers alone, types
-    /// that have no common one or that the op does not take, and a parameter that it does not take.
+    /// Fails for an op that reduces over rows, draws random words or has tensors of fixed types other than bool, another number of arguments than it has, numbers alone, 8-bit
+    /// floats, types that have no common one or that the op does not take, and a parameter that it does not take.
     pub fn op(&mut self, def: &'static OpDef, args: &[Value], params: &[Number]) -> Result<Vec<Value>> {
         let info = &def.info;
         let why = match () {
@@ -158,6 +155,10 @@ impl Graph {
         }
         self.check_steps()?;
         let dtype = self.common_type(info, args)?;
+        if is_narrow(dtype) && dtype.size() == 1 {
+            let what = format!("{} of {dtype} in a fused kernel", info.name);
+            return Err(unsupported(what, "convert the values to f32, f16 or bf16 first"));
+        }
         let words = self.words.len();
         let of_params = params::words(info, &Params::new(params), dtype)?;
         self.words.extend(&of_params[..row::param_words(info)]);
@@ -181,10 +182,12 @@ impl Graph {
         Ok(self.step(StepKind::Op { def, words }, own, dtype, types))
     }
 
-    /// Converts a value. To a narrower float it rounds, as `Tensor.to` does.
+    /// Converts a value. To a narrower float it rounds, as `Tensor.to` does. To an integer it drops the fraction; a number beyond the
+    /// range becomes the nearest end, NaN becomes 0, and u8 has the low bits of the whole number. From a wider integer it keeps the low
+    /// bits.
     ///
     /// # Errors
-    /// Fails for a conversion that a fused kernel has not: to an integer from a float or from a wider integer, and of 8-bit floats.
+    /// Fails for a number, and for a value of another graph.
     pub fn to_dtype(&mut self, value: Value, dtype: DType) -> Result<Value> {
         let known = self.known(value)?;
         if let Source::Number(_) = known.source {
@@ -192,10 +195,6 @@ impl Graph {
         }
         if known.dtype == dtype {
             return Ok(value);
-        }
-        if !converts(known.dtype, dtype) {
-            let what = format!("a conversion from {} to {dtype} in a fused kernel", known.dtype);
-            return Err(unsupported(what, "convert the tensor before or after"));
         }
         self.convert(value, dtype)
     }
@@ -208,7 +207,7 @@ impl Graph {
         let known = self.known(value)?;
         match known.source {
             Source::Number(_) => Err(unsupported("a number to be stored".to_owned(), "give it to an op")),
-            _ if matches!(known.dtype, DType::F16 | DType::BF16) => self.convert(value, known.dtype),
+            _ if is_narrow(known.dtype) => self.convert(value, known.dtype),
             _ => Ok(value),
         }
     }
@@ -383,22 +382,9 @@ fn word_of(info: &OpInfo, k: usize, number: Number, dtype: DType) -> Result<u64>
     if is_rounded { number.rounded_word(&scalar, dtype) } else { number.word(&scalar, dtype) }
 }
 
-/// True if a fused kernel has the conversion.
-fn converts(from: DType, to: DType) -> bool {
-    let is_fp8 = |dtype| matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
-    // The bits of the numbers that it holds, without the sign.
-    let bits = |dtype: DType| match dtype {
-        DType::Bool => 1,
-        DType::U8 => 8,
-        signed => signed.size() * 8 - 1,
-    };
-    match (from.is_float(), to.is_float()) {
-        _ if is_fp8(from) || is_fp8(to) => false,
-        _ if to == DType::Bool => true,
-        (_, true) => true,
-        (true, false) => false,
-        (false, false) => (to != DType::U8 || from == DType::Bool) && bits(from) <= bits(to),
-    }
+/// True for a float that is narrower than the f32 that it is computed in.
+pub(super) fn is_narrow(dtype: DType) -> bool {
+    dtype.is_float() && dtype != DType::F32
 }
 
 pub(super) fn unsupported(what: String, advice: &str) -> Error {
