@@ -188,14 +188,14 @@ fn captured_conversions(device: &Device) -> pointwise::Result<()> {
     let stream = Stream::new(device)?;
     let (ints, floats) = (Tensor::full(device, 2_i32, [2, 3])?, Tensor::full(device, 0.5_f32, [2, 3])?);
     let (mut y, mut bytes) = (Tensor::full(device, 7.0_f32, [2, 3])?, Tensor::full(device, 7_i8, [2, 3])?);
-    let turned = floats.view().transpose(0, 1)?;
+    let (turned, mut upright) = (floats.view().transpose(0, 1)?, Tensor::full(device, 7.0_f32, [3, 2])?);
     let mut refused = Vec::new();
     let graph = stream.capture(|stream| {
         refused.extend([
             ("unary", kernels::exp().on(stream).run_into(&ints, &mut y)),
             ("binary", kernels::add(1.0).on(stream).run_into(&floats, &ints, &mut y)),
             ("in place", kernels::add(1).on(stream).run_inplace(&mut bytes, &ints)),
-            ("not contiguous", kernels::dropout(0.5).on(stream).run(turned, Philox::new(1)).map(drop)),
+            ("not contiguous", kernels::dropout(0.5).on(stream).run_into(turned, &mut upright, Philox::new(1))),
         ]);
         Ok(())
     });

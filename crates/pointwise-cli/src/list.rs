@@ -76,7 +76,13 @@ struct Description {
 fn describe(op: Op) -> Description {
     let info = op.info();
     let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>();
-    let parameters = beside(op).into_iter().map(|it| match it {
+    let all = beside(op);
+    // Where a setting may be missing, each says if it must be given.
+    let has_settings = all.iter().any(|it| matches!(it, Beside::Setting(_)));
+    let parameters = all.into_iter().map(|it| match it {
+        Beside::Param(param) if has_settings => {
+            json!({ "name": param.name, "default": default_json(param), "required": false })
+        }
         Beside::Param(param) => json!({ "name": param.name, "default": default_json(param) }),
         Beside::Choice(choice) if choice.is_flag() => {
             json!({ "name": choice.param, "default": false, "required": false })

@@ -321,7 +321,7 @@ fn dropout() {
     for (file, settings, code, words) in [
         ("in", &["p=1.5"][..], 2, "p = 1.5"),
         ("in", &["p=nan"], 2, "p = NaN"),
-        ("in", &["p=true"], 2, "p=true: must be a probability"),
+        ("in", &["p=x"], 2, "p=x: not a number"),
         ("in", &["seed=-1"], 2, "seed=-1: must be a whole number"),
         ("in", &["training=yes"], 2, "training=yes: must be true or false"),
         ("in", &["sede=1"], 2, "did you mean seed?"),

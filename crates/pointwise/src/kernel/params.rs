@@ -99,7 +99,7 @@ fn each(info: &OpInfo, params: &Params, of_type: impl Fn(Number, &ParamInfo) -> 
         match param.kind {
             ParamKind::Probability => {
                 if !(0.0..=1.0).contains(&value) {
-                    return Err(refuse(param, number, "must be from 0 to 1"));
+                    return Err(refuse(param, number, "must be a probability, from 0 to 1"));
                 }
                 put(of_type(number, param)?);
             }
