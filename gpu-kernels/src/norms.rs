@@ -24,7 +24,7 @@ pub fn rms_norm<T: Real>(
 
 /// [`rms_norm()`] of `x + residual`, which is rounded to the element type first, and that sum. Source: the layers of
 /// `transformers`.
-#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, results(y, sum))]
+#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, results(y, sum), through(sum = x + residual))]
 pub fn add_rms_norm<T: Real>(
     x: T,
     residual: T,

@@ -646,7 +646,7 @@ def causal_softmax_backward(grad: Tensor, x: Tensor, positions: Tensor, *, scale
 def cross_entropy_backward(grad: Tensor, x: Tensor, labels: Tensor, largest: Tensor, total: Tensor, *, ignore_index: int = -100, label_smoothing: Number = 0, out: Tensor | None = None) -> Tensor:
     """The gradients of `cross_entropy`."""
 
-def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, weight: Tensor, sum: Tensor, *, eps: Number = 1e-06, offset: Number = 0, rounded: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """The gradients of `add_rms_norm`."""
 
 def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:

@@ -119,11 +119,16 @@ class Gradient:
             self.sources = [(GRADIENT, grads[0])] * len(backward.operands)
         if self.plain:
             self.sources = []
-        # The argument whose gradient each result of the backward op is.
+        # The arguments whose gradient each result of the backward op is.
         floats = [k for k, operand in enumerate(op.operands) if operand.has_gradient]
         self.targets = [
             names.index(result.name.removeprefix("grad_")) if result.name.removeprefix("grad_") in names else floats[0]
             for result in backward.results
+        ]
+        # An operand without one is added to the operand before it, and has the same gradient.
+        own = set(self.targets)
+        self.targets = [
+            [at, at + 1] if self.of_rows and at + 1 in floats and at + 1 not in own else [at] for at in self.targets
         ]
         params = [param.name for param in op.params]
         self.params = [len(names) + params.index(param.name) for param in backward.params]
@@ -243,15 +248,16 @@ class Gradient:
         if self.of_rows:
             args = self._whole_rows(args, shape)
         out = [None] * len(args)
-        for at, grad in zip(self.targets, self._results(ctx, args, grads)):
-            if not ctx.needs_input_grad[at]:
-                continue
-            if shapes is None:
-                out[at] = grad
-            elif self.op.operands[at].is_channel:
-                out[at] = _sum_to_channels(grad, shapes[at])
-            else:
-                out[at] = _sum_to(grad, shapes[at])
+        for targets, grad in zip(self.targets, self._results(ctx, args, grads)):
+            for at in targets:
+                if not ctx.needs_input_grad[at]:
+                    continue
+                if shapes is None:
+                    out[at] = grad
+                elif self.op.operands[at].is_channel:
+                    out[at] = _sum_to_channels(grad, shapes[at])
+                else:
+                    out[at] = _sum_to(grad, shapes[at])
         return tuple(out)
 
     def forward(self, ctx, tangents):
@@ -264,7 +270,7 @@ class Gradient:
         args = self._arguments(ctx, [forward_ad.unpack_dual(t).primal for t in ctx.saved_tensors])
         shapes = None if self.single else self._shapes(ctx, args)
         sums = [None] * len(self.op.results)
-        for place, at in enumerate(self.targets):
+        for place, (at, *_) in enumerate(self.targets):
             if tangents[at] is None:
                 continue
             halves = (0, 1) if self.op.form == "halves" else (None,)

@@ -156,6 +156,9 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
+/// The shapes of operands whose gradients are summed over rows.
+const SUMMED: [[usize; 2]; 5] = [[1, 8], [4200, 8], [70, 72], [5, 1000], [2, 2040]];
+
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {
     let kernel = |symbol, runs| {
@@ -176,6 +179,10 @@ fn kernels() -> Vec<Kernel> {
         let lie =
             [RowsLie::Dense, RowsLie::Once].into_iter().chain(symbol.ends_with("streamed").then_some(RowsLie::Apart));
         kernel(symbol, lie.flat_map(|lie| runs::rows(def, dtype, lengths, lie)).collect())
+    };
+    let sums = |symbol: &'static str, op: &str, dtype, shapes: &[[usize; 2]]| {
+        let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
+        kernel(symbol, runs::sums(def, dtype, shapes))
     };
     let sub = info::op("sub").expect("an op of the family");
     vec![
@@ -207,6 +214,10 @@ fn kernels() -> Vec<Kernel> {
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
         rows("formula_softmax_f32_held", "softmax", DType::F32, &[8, 64, 128, 512, 1000, 1536, 2048]),
         rows("formula_softmax_bf16_streamed", "softmax", DType::BF16, &[5, 100, 1020, 2999, 17_000, 20_008]),
+        // Chunks of one row and of two, parts of a warp and several warps, a tail.
+        sums("formula_rms_norm_backward_f32_held_sum", "rms_norm_backward", DType::F32, &SUMMED),
+        sums("formula_layer_norm_backward_bf16_held_sum", "layer_norm_backward", DType::BF16, &SUMMED),
+        sums("formula_layer_norm_backward_f32_fold", "layer_norm_backward", DType::F32, &SUMMED),
         fused("fused_elements", runs::fused_elements()),
         fused("fused_rows_held", runs::fused_rows(&[1928, 2044])),
         fused("fused_rows_of_four", runs::fused_rows(&[1536])),

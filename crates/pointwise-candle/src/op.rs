@@ -261,14 +261,13 @@ impl Call for OpCall {
 
     fn gradients(&self, results: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let info = &self.op.def.info;
-        let mut gradients = call_detached(&self.backward(results, grads)?)?.into_iter();
+        let gradients = call_detached(&self.backward(results, grads)?)?;
         let channel = |k: usize| info.is_channel(k);
         let each = self.operands.iter().enumerate().map(|(k, operand)| {
-            if !info.operand_has_gradient(k) {
-                return Ok(None);
-            }
-            match (gradients.next(), operand.tensor()) {
-                (Some(grad), Some(x)) if x.track_op() => Ok(Some(summed_to(grad, x, channel(k))?.to_dtype(x.dtype())?)),
+            match (info.gradient_of_operand(k).and_then(|at| gradients.get(at)), operand.tensor()) {
+                (Some(grad), Some(x)) if x.track_op() => {
+                    Ok(Some(summed_to(grad.clone(), x, channel(k))?.to_dtype(x.dtype())?))
+                }
                 _ => Ok(None),
             }
         });

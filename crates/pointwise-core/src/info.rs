@@ -302,6 +302,8 @@ pub struct OpInfo {
     pub row_operands: u16,
     /// Bit `k`: operand `k` is a weight: a row that serves all rows. A call may give it otherwise.
     pub weight_operands: u16,
+    /// Bit `k`: operand `k` has the gradient of the operand before it, as both are added.
+    pub shared_gradients: u16,
     /// Bit `k`: result `k` has one element for each row: its shape has no last dimension.
     pub row_results: u16,
     /// Bit `k`: result `k` is the gradient of a weight, in the order of the weights among the operands. It is summed over the
@@ -348,6 +350,7 @@ impl OpInfo {
         channel_operands: 0,
         row_operands: 0,
         weight_operands: 0,
+        shared_gradients: 0,
         row_results: 0,
         weight_results: 0,
         result_types: &[],
@@ -424,6 +427,20 @@ impl OpInfo {
     #[must_use]
     pub const fn operand_has_gradient(&self, k: usize) -> bool {
         has_gradient(self.fixed_operand(k))
+    }
+
+    /// Returns the result of the op of gradients that is the gradient of operand `k`, if it has one.
+    #[must_use]
+    pub const fn gradient_of_operand(&self, k: usize) -> Option<usize> {
+        if !self.operand_has_gradient(k) {
+            return None;
+        }
+        let (mut count, mut operand) = (0, 0);
+        while operand <= k {
+            count += (self.operand_has_gradient(operand) && !has(self.shared_gradients, operand)) as usize;
+            operand += 1;
+        }
+        Some(count - 1)
     }
 
     /// True if gradients come from result `k`, where the op has any.

@@ -11,14 +11,14 @@
 
 use core::cell::Cell;
 
+use crate::convert::{pack_bf16x2, pack_f16x2, unpack_bf16x2, unpack_f16x2};
 use crate::dtype::DType;
 use crate::dual::Dual;
 use crate::element::Element;
-use crate::float16::{bf16, f16};
 use crate::formula::OpData;
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::info::OpInfo;
-use crate::num::{Coarse, Real, Rough};
+use crate::num::{Real, Rough};
 
 /// The most reductions of a formula.
 pub const MAX_REDUCTIONS: usize = 3;
@@ -301,10 +301,39 @@ impl<T: Real> Asked<T> {
     }
 }
 
-/// Returns the part of a gradient by variable `k`: `grad` times the derivative, 0 if there is none.
+/// Returns the part of a gradient by variable `k`: `grad` times the derivative, if there is one.
 #[inline(always)]
-pub fn term<T: Real, const K: usize>(grad: T, of: Dual<T, K>, k: usize) -> T {
-    if of.has_gradient(k) { grad * of.gradient(k) } else { T::ZERO }
+pub fn term<T: Real, const K: usize>(grad: T, of: Dual<T, K>, k: usize) -> Option<T> {
+    if of.has_gradient(k) { Some(grad * of.gradient(k)) } else { None }
+}
+
+/// Returns a part of a gradient by what the row has once: its first element has it.
+#[inline(always)]
+pub fn once<T: Real>(part: Option<T>, index: u32) -> Option<T> {
+    match part {
+        Some(part) if index == 0 => Some(part),
+        Some(_) => Some(T::ZERO),
+        None => None,
+    }
+}
+
+/// Returns two parts of a gradient together. No compiler leaves out the addition of a zero, so a part that is not there is none.
+#[inline(always)]
+pub fn both<T: Real>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (Some(one), None) | (None, Some(one)) => Some(one),
+        (None, None) => None,
+    }
+}
+
+/// Returns all parts of a gradient together: 0 if there are none.
+#[inline(always)]
+pub fn or_zero<T: Real>(all: Option<T>) -> T {
+    match all {
+        Some(all) => all,
+        None => T::ZERO,
+    }
 }
 
 /// Returns the derivative `value` of what an element gives to a reduction, as far as it counts for its answer: all of it in
@@ -315,6 +344,12 @@ pub fn chosen<T: Real>(reduction: Reduction, given: T, answer: T, value: T) -> T
         Reduction::Max | Reduction::Min if given != answer => T::ZERO,
         _ => value,
     }
+}
+
+/// [`chosen`], of a derivative that may not be there.
+#[inline(always)]
+pub fn chosen_part<T: Real>(reduction: Reduction, given: T, answer: T, part: Option<T>) -> Option<T> {
+    Some(chosen(reduction, given, answer, part?))
 }
 
 /// Returns the derivative by an answer, `total`, as one by a given value: divided by the elements that share it, which are
@@ -339,21 +374,21 @@ pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
     [info.bool_operands() == 0, stores]
 }
 
-/// Returns the vectors of 16 bytes of shared memory that a thread keeps sums over rows in, of an op of so many tensors: those of
-/// the gradients of weights before result `k`.
+/// Returns the vectors of 16 bytes of shared memory that a thread keeps sums over rows in: those of the gradients of weights before
+/// result `k`.
 #[inline(always)]
 #[must_use]
-pub const fn sum_vectors(info: &OpInfo, k: usize, element: usize, tensors: usize) -> usize {
+pub const fn sum_vectors(info: &OpInfo, k: usize, element: usize) -> usize {
     let before = info.weight_results as u32 & ((1 << k) - 1);
-    before.count_ones() as usize * vectors(element, tensors) * lanes(element).div_ceil(4)
+    before.count_ones() as usize * vectors(element, counted_tensors(info)) * lanes(element).div_ceil(4)
 }
 
 /// Returns the bytes of shared memory that a thread keeps sums over rows in: an odd number of vectors, so that neighbours have other
 /// banks.
 #[inline(always)]
 #[must_use]
-pub const fn sum_bytes(info: &OpInfo, element: usize, tensors: usize) -> u32 {
-    let all = sum_vectors(info, info.results.len(), element, tensors);
+pub const fn sum_bytes(info: &OpInfo, element: usize) -> u32 {
+    let all = sum_vectors(info, info.results.len(), element);
     16 * (all | 1) as u32
 }
 
@@ -394,8 +429,9 @@ pub const fn streamed_vectors<O: RowData>() -> usize {
 #[must_use]
 pub fn rounded(value: f32, dtype: DType) -> f32 {
     match dtype {
-        DType::F16 => f16::narrow(Coarse(value)).widen().0,
-        DType::BF16 => bf16::narrow(Coarse(value)).widen().0,
+        // On a GPU the conversion of two is faster than that of one.
+        DType::F16 => unpack_f16x2(pack_f16x2(value, 0.0)).0,
+        DType::BF16 => unpack_bf16x2(pack_bf16x2(value, 0.0)).0,
         DType::F8E4M3 => F8E4M3::narrow(Rough(value)).widen().0,
         DType::F8E5M2 => F8E5M2::narrow(Rough(value)).widen().0,
         _ => value,
@@ -407,6 +443,13 @@ pub fn rounded(value: f32, dtype: DType) -> f32 {
 #[must_use]
 pub const fn lanes(element: usize) -> usize {
     16 / element
+}
+
+/// Returns the tensors of an op, as its threads are counted by them: gradients of weights are one, since their sums take no registers.
+#[must_use]
+pub const fn counted_tensors(info: &OpInfo) -> usize {
+    let sums = info.weight_results.count_ones() as usize;
+    info.operands.len() + info.results.len() - sums.saturating_sub(1)
 }
 
 /// Returns the most threads of a row, of an op of so many tensors: with many, a thread takes more registers.

@@ -91,6 +91,53 @@ pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64
     }
 }
 
+/// [`load_here_if`], but what is not read is zero: in a loop its registers are not kept for the bits of the round before, as those
+/// of a load that may not run are.
+///
+/// # Safety
+/// The conditions of [`load`], unless `works` is zero.
+#[inline(always)]
+pub unsafe fn load_here_or_zero(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            1 => {
+                let v: u32;
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u32 {v}, 0; @p ld.global.u8 {v}, [{a}]; }}",
+                    v = out(reg32) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
+                [v as u64, 0]
+            }
+            2 => {
+                let v: u16;
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u16 {v}, 0; @p ld.global.u16 {v}, [{a}]; }}",
+                    v = out(reg16) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
+                [v as u64, 0]
+            }
+            4 => {
+                let v: u32;
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u32 {v}, 0; @p ld.global.u32 {v}, [{a}]; }}",
+                    v = out(reg32) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
+                [v as u64, 0]
+            }
+            8 => {
+                let v: u64;
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u64 {v}, 0; @p ld.global.u64 {v}, [{a}]; }}",
+                    v = out(reg64) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
+                [v, 0]
+            }
+            _ => {
+                let (x, y, z, w): (u32, u32, u32, u32);
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0;",
+                    "mov.u32 {x}, 0; mov.u32 {y}, 0; mov.u32 {z}, 0; mov.u32 {w}, 0;",
+                    "@p ld.global.v4.u32 {{{x}, {y}, {z}, {w}}}, [{a}]; }}",
+                    x = out(reg32) x, y = out(reg32) y, z = out(reg32) z, w = out(reg32) w, a = in(reg64) address,
+                    works = in(reg32) works, options(readonly, nostack));
+                [join(x, y), join(z, w)]
+            }
+        }
+    }
+}
+
 /// [`load`] of 1, 2, 4 or 8 bytes, but if `how` is [`NUMBER`], nothing is read, and the bits have no meaning. No
 /// branch, and not `pure`: see [`load_as`].
 ///

@@ -69,7 +69,11 @@ impl Form {
         }
         Form {
             type_name: format_ident!("{}Backward", op.type_name),
-            results: of_type(&operands).iter().map(gradient).collect(),
+            results: of_type(&operands)
+                .iter()
+                .filter(|operand| !op.shares_gradient(&operand.name))
+                .map(gradient)
+                .collect(),
             operands: grads
                 .into_iter()
                 .chain(operands.into_iter().filter(|it| op.is_saved(&it.name)))
@@ -311,6 +315,8 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_weight));
         quote!(weight_operands: #operands, weight_results: #results,)
     });
+    let shared = operands.iter().enumerate().map(|(k, it)| u16::from(op.shares_gradient(&it.name)) << k).sum::<u16>();
+    let shared = (shared != 0).then(|| quote!(shared_gradients: #shared,));
     let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
     let kind = Ident::new(form.kind, Span::call_site());
     let is_random = op.is_random();
@@ -395,6 +401,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 channel_operands: #channel_operands,
                 #of_rows
                 #of_weights
+                #shared
                 #kept
                 is_random: #is_random,
                 indices: #indices,

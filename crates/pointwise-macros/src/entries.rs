@@ -201,7 +201,9 @@ impl Entries {
             "held" | "streamed" | "held_sum" | "streamed_sum" => {
                 let lanes = quote!({ #core::rows::lanes(#size) });
                 let vectors = match class {
-                    "held" | "held_sum" => quote!({ #core::rows::vectors(#size, #tensors) }),
+                    "held" | "held_sum" => quote!({
+                        #core::rows::vectors(#size, #core::rows::counted_tensors(&<#this as #core::OpData>::INFO))
+                    }),
                     _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
                 };
                 let template = Ident::new(class, Span::call_site());

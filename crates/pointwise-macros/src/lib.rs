@@ -71,6 +71,7 @@ use words::Words;
 /// | `grad = function` | the gradient is this function, of the gradients of the float results, then all arguments; where the op has a `Row<T>`, it has a `Place<T>` |
 /// | `saves(x, a)` | the operands and parameters that the gradient reads; by default all |
 /// | `saves(x, y)` | also results that a gradient by a function reads, its last arguments; one of a fixed type is for the gradient alone |
+/// | `through(sum = x + residual)` | of an op on rows: the formula reads these operands as that result alone. The gradient reads it in their place, and `grad_x` is that of both |
 /// | `grad_types(f32)` | the element types of the gradient; by default f32, f16 and bf16, as far as the op has them |
 /// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |

@@ -408,9 +408,10 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
         let of_answers = (0..tangents).map(|k| {
             let terms = differentiable.iter().map(|(at, y, is_row)| {
                 let term = quote!(#core::rows::term(#values[#at], #y, #k));
-                if *is_row { quote!(if #index == 0 { #term } else { #zero }) } else { term }
+                if *is_row { quote!(#core::rows::once(#term, #index)) } else { term }
             });
-            quote!(#sums[#k] = #zero #(+ #terms)*;)
+            let all = together(terms);
+            quote!(#sums[#k] = #all;)
         });
         let of_pairs = pairs.iter().map(|&(k, later)| {
             let (at, reduction, k) = (pair(k, later), reductions[later], place(k));
@@ -482,7 +483,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
             let through = active.iter().map(|&answer| {
                 let (rho, reduction) = (count + place(answer), reductions[answer]);
                 quote! {
-                    #core::rows::chosen(
+                    #core::rows::chosen_part(
                         #reduction,
                         #asked.given(#answer).value(),
                         #row.answers[#answer],
@@ -490,7 +491,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
                     )
                 }
             });
-            quote!(#zero #(+ #direct)* #(+ #through)*)
+            together(direct.chain(through))
         });
         let falses = (0..variables).map(|_| quote!(false));
         quote! {
@@ -522,6 +523,14 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
     )
 }
 
+/// The sum of the parts of a gradient.
+fn together(parts: impl Iterator<Item = TokenStream>) -> TokenStream {
+    let core = core();
+    let all = parts.reduce(|all, part| quote!(#core::rows::both(#all, #part)));
+    let all = all.unwrap_or_else(|| quote!(::core::option::Option::None));
+    quote!(#core::rows::or_zero(#all))
+}
+
 /// The arguments of the formula in its gradients: operands by `variable`, from a value and its number among those with a
 /// gradient, and parameters by `constant`.
 fn arguments_at(
@@ -533,7 +542,20 @@ fn arguments_at(
     let (values, truths, asked) = (hidden("values"), hidden("truths"), hidden("asked"));
     let ident = &op.generic.ident;
     let (mut at, mut number) = (op.results.iter().filter(|result| result.has_gradient()).count(), 0_usize);
+    // Behind the operands stands what is read in the place of two terms: their sum, and nothing for the second.
+    let operands = op.operands().filter(|operand| op.is_saved(&operand.name)).count();
+    let sum = op.through.as_ref().map_or(0, |through| {
+        let place = op.saved_results().position(|result| result.name == through.sum);
+        at + operands + place.unwrap_or(0)
+    });
     let argument = |argument: &Argument| match argument {
+        Argument::Operand(value) if op.shares_gradient(&value.name) => {
+            constant(quote!(<#ident as #core::Real>::constant(-0.0)))
+        }
+        Argument::Operand(value) if op.is_term(&value.name) => {
+            number += 1;
+            variable(quote!(#values[#sum]), number - 1)
+        }
         Argument::Operand(value) => {
             let (k, is_saved) = (at, op.is_saved(&value.name));
             at += usize::from(is_saved);

@@ -12,7 +12,7 @@ use syn::{
 };
 
 use crate::rows::Ask;
-use crate::words::{self, Accuracy, FamilyWords, Grad, Words};
+use crate::words::{self, Accuracy, FamilyWords, Grad, Through, Words};
 use crate::{body, by_hand, rows};
 
 /// What `pointwise_core::formula` has the same numbers for.
@@ -54,6 +54,8 @@ pub(crate) struct Op {
     pub(crate) grad_doc: Option<String>,
     /// The arguments that the gradient reads; all of them without a list.
     saves: Option<Vec<Ident>>,
+    /// The operands that the formula reads as a result alone.
+    pub(crate) through: Option<Through>,
     /// True if a bound says that every type is a float.
     is_real: bool,
     /// True if f64 has what the bounds ask for.
@@ -272,6 +274,9 @@ impl Op {
                 return Err(Error::new(saved.span(), why));
             }
         }
+        if let Some(through) = &words.through {
+            check_through(&words, through, kind, &arguments, &results)?;
+        }
         let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
         function.attrs = others;
         Ok(Op {
@@ -294,6 +299,7 @@ impl Op {
             grad_types,
             grad_doc: words.grad_doc.map(|doc| doc.value()),
             saves: words.saves,
+            through: words.through,
             is_real: bound.only_floats(),
             has_oracle: bound.has_floats(),
             is_of_family: words.is_of_family,
@@ -337,12 +343,25 @@ impl Op {
 
     /// True if the gradient reads an argument.
     pub(crate) fn is_saved(&self, name: &Ident) -> bool {
-        self.saves.as_ref().is_none_or(|saved| saved.contains(name))
+        !self.is_term(name) && self.saves.as_ref().is_none_or(|saved| saved.contains(name))
+    }
+
+    /// True if the formula reads an operand as a part of a result alone.
+    pub(crate) fn is_term(&self, name: &Ident) -> bool {
+        self.through.as_ref().is_some_and(|through| through.terms.contains(name))
+    }
+
+    /// True if an operand has the gradient of the operand before it.
+    pub(crate) fn shares_gradient(&self, name: &Ident) -> bool {
+        self.through.as_ref().is_some_and(|through| through.terms[1] == *name)
     }
 
     /// Returns the results that the gradient reads.
     pub(crate) fn saved_results(&self) -> impl Iterator<Item = &Value> {
-        let is_named = |result: &Value| self.saves.as_ref().is_some_and(|saved| saved.contains(&result.name));
+        let is_named = |result: &Value| {
+            self.saves.as_ref().is_some_and(|saved| saved.contains(&result.name))
+                || self.through.as_ref().is_some_and(|through| through.sum == result.name)
+        };
         self.results.iter().filter(move |result| is_named(result))
     }
 
@@ -368,6 +387,35 @@ impl Argument {
             Argument::Param(param) => Some(&param.name),
             Argument::Bits | Argument::Index | Argument::Row(_) => None,
         }
+    }
+}
+
+/// Checks `through(sum = x + residual)`.
+fn check_through(
+    words: &Words,
+    Through { sum, terms }: &Through,
+    kind: OpKind,
+    arguments: &[Argument],
+    results: &[Value],
+) -> Result<()> {
+    if kind != OpKind::Rows || !matches!(words.grad, Grad::Derived) {
+        return Err(Error::new(sum.span(), "`through` is for a derived gradient of an op on rows: remove it"));
+    }
+    if !results.iter().any(|result| result.name == *sum && !result.is_row && result.fixed.is_none()) {
+        let why = format!("`{sum}` is no result for each element that has the op's element type");
+        return Err(Error::new(sum.span(), why));
+    }
+    let operands: Vec<&Value> = operands(arguments).collect();
+    let is_plain = |value: &Value| !value.is_row && !value.is_weight && value.fixed.is_none();
+    if !operands.windows(2).any(|pair| pair.iter().zip(terms).all(|(it, term)| it.name == *term && is_plain(it))) {
+        let why = "the terms are two operands, one after the other, with an element for each of the result";
+        return Err(Error::new(terms[0].span(), why));
+    }
+    match words.saves.iter().flatten().find(|saved| terms.contains(saved) || *saved == sum) {
+        Some(saved) => {
+            Err(Error::new(saved.span(), format!("the gradient reads `{sum}` by `through`: remove this name")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -520,6 +520,29 @@ fn a_result_that_the_gradient_reads_is_kept() {
 }
 
 #[test]
+fn a_gradient_reads_a_sum_in_the_place_of_its_terms() {
+    let function = quote! {
+        fn scaled<T: Real>(x: T, residual: T, scale: T, row: Row<T>) -> (T, T) {
+            let sum = x + residual;
+            (sum / row.sum(sum) * scale, sum)
+        }
+    };
+    let text = expansion(quote!(f32, ulp = 4, results(y, sum), through(sum = x + residual)), function.clone());
+    assert_has(&text, quote!(shared_gradients: 2u16,));
+    assert_has(&text, quote!(operands: &["grad_y", "grad_sum", "scale", "sum"],));
+    assert_has(&text, quote!(results: &["grad_x", "grad_scale"],));
+    let fails = |attribute: TokenStream, why: &str| {
+        let message = expand(attribute, function.clone(), |_| unreachable!()).unwrap_err().to_string();
+        assert!(message.contains(why), "{message}");
+    };
+    fails(quote!(f32, ulp = 4, results(y, sum), through(total = x + residual)), "`total` is no result");
+    fails(quote!(f32, ulp = 4, results(y, sum), through(sum = x + scale)), "one after the other");
+    fails(quote!(f32, ulp = 4, results(y, sum), saves(x, scale), through(sum = x + residual)), "remove this name");
+    fails(quote!(f32, ulp = 4, results(y, sum), through(sum = x + residual), grad = none), "derived gradient");
+    fails(quote!(f32, ulp = 4, results(y, sum), through), "write the result and its terms");
+}
+
+#[test]
 fn gradients_of_weights_are_summed() {
     let text = expansion(
         quote!(f32, ulp = 4),

@@ -18,6 +18,8 @@ pub(crate) struct Words {
     pub(crate) grad_doc: Option<LitStr>,
     /// The arguments that the gradient reads.
     pub(crate) saves: Option<Vec<Ident>>,
+    /// The operands that the formula reads as a result alone, their sum.
+    pub(crate) through: Option<Through>,
     /// The names of the results, with the element types that are fixed.
     pub(crate) results: Option<Vec<TypedName>>,
     /// Where `gated` stands.
@@ -51,6 +53,14 @@ pub(crate) struct FamilyWords {
 
 /// A result's name, and its element type and where that stands, if it is fixed.
 pub(crate) type TypedName = (Ident, Option<(Type, Span)>);
+
+/// `through(sum = x + residual)`.
+pub(crate) struct Through {
+    /// The result.
+    pub(crate) sum: Ident,
+    /// The operands, in their order.
+    pub(crate) terms: [Ident; 2],
+}
 
 /// The largest error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +101,7 @@ pub(crate) const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
 const INTS: [Type; 5] = [I8, I16, I32, I64, U8];
 const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8), exact, \
                      ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, grad_types(TYPE, ..), grad_doc = \
-                     \"TEXT\", saves(NAME, ..), results(NAME, ..), gated, params(NAME = VALUE, ..)";
+                     \"TEXT\", saves(NAME, ..), through(NAME = NAME + NAME), results(NAME, ..), gated, params(NAME = VALUE, ..)";
 
 impl Type {
     pub(crate) const ALL: [Type; 11] = [F32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, Bool];
@@ -188,6 +198,7 @@ impl Parse for Words {
             grad_types: None,
             grad_doc: None,
             saves: None,
+            through: None,
             results: None,
             gated: None,
             params: None,
@@ -250,6 +261,22 @@ impl Parse for Words {
                 "saves" => {
                     once(words.saves.is_some())?;
                     words.saves = Some(names(input, &word, "the arguments that the gradient reads: `saves(x)`")?);
+                }
+                "through" => {
+                    once(words.through.is_some())?;
+                    if !input.peek(syn::token::Paren) {
+                        return Err(Error::new(
+                            word.span(),
+                            "write the result and its terms: `through(sum = x + residual)`",
+                        ));
+                    }
+                    let inside;
+                    parenthesized!(inside in input);
+                    let sum: Ident = inside.parse()?;
+                    inside.parse::<Token![=]>()?;
+                    let first = inside.parse()?;
+                    inside.parse::<Token![+]>()?;
+                    words.through = Some(Through { sum, terms: [first, inside.parse()?] });
                 }
                 "results" => {
                     once(words.results.is_some())?;

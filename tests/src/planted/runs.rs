@@ -3,7 +3,7 @@
 
 use pointwise::fusion::{Expr, Lazy};
 use pointwise::{
-    DType, Device, Number, Operand, Philox, Result, Strategy, Tensor, TensorViewMut,
+    DType, Device, Number, Operand, Philox, Result, Shape, Strategy, Tensor, TensorViewMut,
     kernel::{OpDef, Rng},
     kernels,
 };
@@ -335,6 +335,36 @@ pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], lie: RowsLie) 
         })
     };
     lengths.iter().flat_map(|&len| [call(5, len, false), call(2, len, true)]).collect()
+}
+
+/// Calls of gradients of weights, which are one row, on operands of these shapes.
+#[must_use]
+pub fn sums(def: &'static OpDef, dtype: DType, shapes: &[[usize; 2]]) -> Vec<Run> {
+    let info = &def.info;
+    let call = move |[rows, len]: [usize; 2]| -> Run {
+        Box::new(move |device| {
+            let mut tensors = Vec::new();
+            for k in 0..info.operands.len() {
+                let shape = if info.is_weight(k) { vec![len] } else { vec![rows, len] };
+                let bytes = tame(dtype, shape.iter().product(), k as u64 + 1);
+                tensors.push(Tensor::from_bytes(device, dtype, &bytes, shape)?);
+            }
+            let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
+            let shapes = def.kernel(&[]).results(&operands)?;
+            let guarded = |(dtype, shape): &(DType, Shape)| {
+                let n = shape.numel() + 32;
+                Tensor::from_bytes(device, *dtype, &vec![GUARD; n * dtype.size()], [n])
+            };
+            let mut results = shapes.iter().map(guarded).collect::<Result<Vec<_>>>()?;
+            let mut targets = Vec::new();
+            for (y, (_, shape)) in results.iter_mut().zip(&shapes) {
+                targets.push(y.view_mut()?.narrow(0, 16, shape.numel())?.reshape(*shape)?);
+            }
+            calls::run_into(def, &[], Strategy::Auto, &operands, targets)?;
+            Ok(results.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>>>()?.concat())
+        })
+    };
+    shapes.iter().map(|&shape| call(shape)).collect()
 }
 
 /// Calls of a fused kernel on elements, whose operands are a matrix, a row and a column; and its text. All are of one structure.

@@ -214,8 +214,8 @@ pub(super) fn slopes(def: &'static OpDef) -> Result<(), Error> {
             let mut rows: Vec<&[f64]> = grads.iter().map(Vec::as_slice).collect();
             rows.extend(backward.info.operands.iter().skip(grads.len()).filter_map(read));
             let got = gradients.at(&rows, LEN);
-            let floats = (0..info.operands.len()).filter(|&k| info.operand_has_gradient(k));
-            for (got, k) in got.iter().zip(floats) {
+            let gradients = (0..info.operands.len()).filter_map(|k| Some((k, &got[info.gradient_of_operand(k)?])));
+            for (k, got) in gradients {
                 for (i, got) in got.iter().enumerate() {
                     let at = |h: f64| {
                         let mut x = x.clone();

@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use pointwise_core::element::Bool;
 use pointwise_core::formula::ParamWords;
 use pointwise_core::rows::{
-    FOLD_GROUPS, FOLD_IN_WARP, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, first_answer, lanes,
-    threads,
+    FOLD_GROUPS, FOLD_IN_WARP, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, counted_tensors,
+    first_answer, lanes, threads,
 };
 use pointwise_core::{Element, Logic, Word};
 
@@ -153,7 +153,7 @@ where
         let reductions: &'static [Reduction] = const { if ROUND < O::ROUNDS.len() { O::ROUNDS[ROUND] } else { &[] } };
         let len = self.len as usize;
         let widest = const { O::INFO.widest(size_of::<E>()) };
-        let threads = threads(len, widest, N + R) as usize;
+        let threads = threads(len, widest, counted_tensors(&O::INFO)) as usize;
         let width = threads * lanes(widest);
         let total = width * reductions.len();
         // Short rows need no memory from the heap.

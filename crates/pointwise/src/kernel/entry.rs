@@ -37,6 +37,12 @@ impl Entry {
         Entry { symbol, row: (row, 0), kernels, shared, loaded: [const { AtomicPtr::new(null_mut()) }; SLOTS] }
     }
 
+    /// The kernel, launched with up to so many bytes of shared memory.
+    pub(crate) const fn launched_with(mut self, shared: usize) -> Entry {
+        self.shared = shared;
+        self
+    }
+
     /// The kernel's name.
     pub fn symbol(&self) -> &'static str {
         self.symbol

@@ -3,8 +3,8 @@
 use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
 use pointwise_core::rows::{
-    BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, first_answer,
-    is_held, lanes, sum_bytes, threads,
+    BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, counted_tensors,
+    first_answer, is_held, lanes, most_threads, sum_bytes, threads,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
@@ -120,8 +120,10 @@ impl TypedRows {
         row::check_class(held, RowClass::HeldSum.name());
         row::check_class(streamed, RowClass::StreamedSum.name());
         row::check_class(fold, RowClass::Fold.name());
+        let widest = O::INFO.widest(size_of::<E>());
+        let shared = most_threads(counted_tensors(&O::INFO)) * sum_bytes(&O::INFO, widest);
         let of_sums = [
-            Entry::of(held, row, slots, kernels),
+            Entry::of(held, row, slots, kernels).launched_with(shared as usize),
             Entry::of(streamed, row, slots, kernels),
             Entry::of(fold, row, slots, kernels),
         ];
@@ -346,8 +348,7 @@ impl Kernel<'_> {
             return Ok(None);
         }
         let len = length(shape);
-        let tensors = info.operands.len() + info.results.len();
-        let threads = threads(len, info.widest(dtype.size()), tensors);
+        let threads = threads(len, info.widest(dtype.size()), counted_tensors(info));
         let chunks = chunks((shape.numel() / len) as u64, threads) as usize;
         Ok(Some(Shape::new(&[info.weight_results.count_ones() as usize * chunks, len])?))
     }
@@ -487,13 +488,13 @@ impl Kernel<'_> {
         };
         let count = info.operands.len();
         let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
-        let class = match (!singles && is_held(len as usize, element, results + count), is_summed) {
+        let class = match (!singles && is_held(len as usize, element, counted_tensors(info)), is_summed) {
             (true, false) => RowClass::Held,
             (false, false) => RowClass::Streamed,
             (true, true) => RowClass::HeldSum,
             (false, true) => RowClass::StreamedSum,
         };
-        let threads = threads(len as usize, element, results + count);
+        let threads = threads(len as usize, element, counted_tensors(info));
         let chunks = is_summed.then(|| chunks(walk.numel(), threads));
         Ok(Rows { walk, along, at, len, class, singles, threads, chunks })
     }
@@ -552,7 +553,7 @@ impl Kernel<'_> {
         let sizes: [usize; T] = self.sizes(ready.dtype);
         let Rows { len, threads, chunks, .. } = *rows;
         let shared = match rows.class {
-            RowClass::HeldSum => rows.block() * sum_bytes(info, info.widest(ready.dtype.size()), results + operands),
+            RowClass::HeldSum => rows.block() * sum_bytes(info, info.widest(ready.dtype.size())),
             _ => 0,
         };
         let mut before = 0_u64;

@@ -1,0 +1,135 @@
+//! Kernels of formulas that reduce over rows: the last dimension of their operands.
+//!
+//! A row has `threads` threads, by [`pointwise_core::rows::threads`]: a part of a warp, a warp, or a block. In the `held` kernel
+//! they load the row once and keep it in registers. In the `streamed` kernel they load it once for each round: rows that are too
+//! long, and rows that are no aligned vectors, whose accesses are to single elements. Both reduce by the same tree.
+//!
+//! A result may be an operand's very memory: the threads of a row have read what they need of it before they write.
+//! Otherwise all tensors are disjoint.
+//!
+//! The gradients of weights are sums over rows: [`sums`]. `fold` adds their chunks.
+
+mod elements;
+mod fold;
+mod part;
+mod reduce;
+mod sums;
+
+use pointwise_core::launch::{ROW_SPLITS, Steps};
+use pointwise_core::rows::{MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, most_threads};
+
+pub use self::fold::fold;
+use self::part::{Part, all};
+pub use self::sums::{Chunks, held_sum, streamed_sum};
+use crate::formula::Tensors;
+use crate::packed::Packed;
+use crate::thread;
+
+/// The rows of a launch.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// The number of rows.
+    pub rows: u32,
+    /// The elements of each.
+    pub len: u32,
+    /// The threads of each.
+    pub threads: u32,
+}
+
+impl Shape {
+    /// Returns the index of the row that the thread works on, and the thread's index among those of the row.
+    #[inline(always)]
+    fn place(self) -> (u32, u32) {
+        let (block, thread) = (thread::block_idx_x(), thread::thread_idx_x());
+        // More than a warp are all of the block; fewer are a power of two.
+        if self.threads > WARP {
+            return (block, thread);
+        }
+        let log = self.threads.trailing_zeros();
+        (block * (thread::block_dim_x() >> log) + (thread >> log), thread & (self.threads - 1))
+    }
+}
+
+/// Reads the rows once. Each thread has up to `V` vectors of `L` elements.
+///
+/// # Safety
+/// `steps` leads to the first element of each of `rows < 2^31` rows, from the first elements of the `T` tensors: the results,
+/// then the operands. There, each operand is a number, as `mode` says, or valid for `len` elements, or for one if it is
+/// [`ONCE`]. Results are valid for writing `len` elements, or one if the row has one. `len` is a multiple of `L`, and all that
+/// is read and written by vectors is aligned to them. A result is equal to an operand or disjoint from it, and
+/// disjoint from the other results and rows. A row has `threads` threads, a power of two or whole warps; a block has whole
+/// rows, one if they are more than a warp. They have at least `len` elements together. The module declares `pointwise_rows`.
+#[inline(always)]
+pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    op: O,
+) where
+    E: Packed,
+    O: RowData + RowOp<f32, N, R>,
+{
+    few_registers::<O>();
+    let place = shape.place();
+    // SAFETY: the caller's contract.
+    let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };
+    // SAFETY: as above.
+    let held = unsafe { part.load::<E, L, V>(part.thread, all::<N>()) };
+    let row = part.reduce::<E, L, V>(&held, shape.len);
+    // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+    unsafe {
+        part.write_of_row::<E>(&row);
+        part.write::<E, L, V>(&held, &row, part.thread);
+    }
+}
+
+/// Reads the rows once for each round, `V` vectors at a time.
+///
+/// # Safety
+/// The conditions of [`held`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
+#[inline(always)]
+pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    op: O,
+) where
+    E: Packed,
+    O: RowData + RowOp<f32, N, R>,
+{
+    few_registers::<O>();
+    let place = shape.place();
+    // SAFETY: the caller's contract.
+    let part = unsafe { Part::<O, N, R, true>::new::<E, T, L>(tensors, steps, shape, place, op) };
+    let is_single = tensors.mode & SINGLES != 0;
+    // SAFETY: as above.
+    let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
+    // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+    unsafe { part.write_of_row::<E>(&row) };
+    if const { all_of_row(&O::INFO) } {
+        return;
+    }
+    if is_single {
+        // SAFETY: the caller's contract.
+        unsafe { part.write_singles::<E, false>(&row, tensors, 0, false) };
+        return;
+    }
+    let mut index = part.thread;
+    while index < part.len.div_ceil(L as u32) {
+        thread::no_unrolling();
+        // SAFETY: the caller's contract.
+        unsafe {
+            let held = part.load::<E, L, V>(index, all::<N>());
+            part.write::<E, L, V>(&held, &row, index);
+        }
+        index += shape.threads * V as u32;
+    }
+}
+
+/// Keeps a block of the most threads within a multiprocessor's registers.
+#[inline(always)]
+fn few_registers<O: RowData>() {
+    if const { most_threads(counted_tensors(&O::INFO)) == MAX_THREADS } {
+        thread::at_most_registers::<128>();
+    }
+}

@@ -1,0 +1,146 @@
+//! The reductions of a row: each thread's lanes, then the row's threads, by a fixed tree.
+
+use core::arch::asm;
+
+use pointwise_core::rows::{MAX_GIVEN, MAX_THREADS, Reduction, RowData, RowState, WARP, first_answer};
+
+use crate::packed::unroll;
+use crate::thread;
+
+/// The most warps of a row.
+pub(super) const WARPS: u32 = MAX_THREADS / WARP;
+
+/// The parts of a thread's elements in the reductions of a round, for each lane of a vector.
+pub(super) struct Sums<const L: usize> {
+    parts: [[f32; L]; MAX_GIVEN],
+}
+
+/// Returns reduction `k` of a round, if it has so many.
+#[inline(always)]
+fn reduction<O: RowData>(round: usize, k: usize) -> Option<Reduction> {
+    if k < O::ROUNDS[round].len() { Some(O::ROUNDS[round][k]) } else { None }
+}
+
+impl<const L: usize> Sums<L> {
+    #[inline(always)]
+    pub(super) fn new<O: RowData>(round: usize) -> Self {
+        let mut parts = [[0.0; L]; MAX_GIVEN];
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                parts[k] = [reduction.neutral(); L];
+            }
+        });
+        Sums { parts }
+    }
+
+    /// Adds what the elements of a vector give.
+    #[inline(always)]
+    pub(super) fn add<O: RowData>(&mut self, round: usize, given: &[[f32; L]; MAX_GIVEN]) {
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                unroll!(l < L => { self.parts[k][l] = reduction.join(self.parts[k][l], given[k][l]); });
+            }
+        });
+    }
+
+    /// Adds what an element gives to a lane, if it counts.
+    #[inline(always)]
+    pub(super) fn add_one<O: RowData>(&mut self, round: usize, l: usize, given: &[f32; MAX_GIVEN], counts: bool) {
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                let joined = reduction.join(self.parts[k][l], given[k]);
+                self.parts[k][l] = if counts { joined } else { self.parts[k][l] };
+            }
+        });
+    }
+
+    /// Reduces the lanes of a vector, then those of the row's threads, and puts the answers into `row`.
+    #[inline(always)]
+    pub(super) fn finish<O: RowData>(mut self, round: usize, row: &mut RowState<f32>, threads: u32) {
+        let first = first_answer(O::ROUNDS, round);
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                unroll!(at most 4: step < 4 => {
+                    let half = L >> (step + 1);
+                    unroll!(at most 8: l < half => {
+                        self.parts[k][l] = reduction.join(self.parts[k][l], self.parts[k][l + half]);
+                    });
+                });
+            }
+        });
+        self.within_warp::<O>(round, threads);
+        if threads > WARP {
+            let (thread, warps) = (thread::thread_idx_x(), threads / WARP);
+            unroll!(at most 9: k < MAX_GIVEN => {
+                if reduction::<O>(round, k).is_some() && thread % WARP == 0 {
+                    put_shared((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);
+                }
+            });
+            thread::sync_threads();
+            unroll!(at most 9: k < MAX_GIVEN => {
+                if let Some(reduction) = reduction::<O>(round, k) {
+                    // Every warp has the answer. There are places for as many warps as a row may have.
+                    let warp = thread % WARPS;
+                    let part = get_shared((first + k) as u32 * WARPS + warp);
+                    self.parts[k][0] = if warp < warps { part } else { reduction.neutral() };
+                }
+            });
+            self.within_warp::<O>(round, WARPS);
+        }
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                row.answers[first + k] = reduction.finish(self.parts[k][0], row.len);
+            }
+        });
+    }
+
+    /// Joins the parts of `threads` neighbours in a warp, the same bits in each: all reductions step by step together, so that none
+    /// waits for another's steps.
+    #[inline(always)]
+    fn within_warp<O: RowData>(&mut self, round: usize, threads: u32) {
+        unroll!(at most 8: step < 5 => {
+            let apart = WARP >> (step + 1);
+            if apart < threads {
+                unroll!(at most 9: k < MAX_GIVEN => {
+                    if let Some(reduction) = reduction::<O>(round, k) {
+                        self.parts[k][0] = reduction.join(self.parts[k][0], exchanged(self.parts[k][0], apart));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Returns the value of the thread whose index in the warp differs by `apart` in one bit.
+#[inline(always)]
+pub(super) fn exchanged(value: f32, apart: u32) -> f32 {
+    let other;
+    // SAFETY: all threads of the warp are here, as the condition around it is the same for all of them.
+    unsafe {
+        asm!("shfl.sync.bfly.b32 {o}, {v}, {a}, 31, 0xffffffff;", o = out(reg32) other, v = in(reg32) value,
+            a = in(reg32) apart, options(nomem, nostack));
+    }
+    other
+}
+
+/// Writes a number to the shared memory of the block.
+#[inline(always)]
+pub(super) fn put_shared(slot: u32, value: f32) {
+    // SAFETY: the slot is of `pointwise_rows`, which has one for each answer and warp.
+    unsafe {
+        asm!("{{ .reg .u32 a; mov.u32 a, pointwise_rows; add.u32 a, a, {s}; st.shared.f32 [a], {v}; }}",
+            s = in(reg32) slot * 4, v = in(reg32) value, options(nostack));
+    }
+}
+
+/// Reads a number from the shared memory of the block.
+#[inline(always)]
+pub(super) fn get_shared(slot: u32) -> f32 {
+    let value;
+    // SAFETY: the slot is of `pointwise_rows`, which has one for each answer and warp.
+    unsafe {
+        asm!("{{ .reg .u32 a; mov.u32 a, pointwise_rows; add.u32 a, a, {s}; ld.shared.f32 {v}, [a]; }}",
+            s = in(reg32) slot * 4, v = out(reg32) value, options(nostack));
+    }
+    value
+}

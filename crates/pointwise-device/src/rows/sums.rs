@@ -1,0 +1,431 @@
+//! Gradients of weights: sums over rows, in chunks.
+//!
+//! The threads of a row take the rows of a chunk in turn, and keep its sums in f32: in shared memory where the row is held, each
+//! thread its own, as it has the same columns of all rows; in global memory where it is streamed.
+
+use core::arch::asm;
+
+use pointwise_core::formula::OpData;
+use pointwise_core::launch::{NUMBER, ROW_SPLITS, Steps};
+use pointwise_core::rows::{
+    MAX_THREADS, RowData, RowOp, SINGLES, counted_tensors, most_threads, sum_bytes, sum_vectors,
+};
+
+use super::part::{Part, Span, all};
+use super::{Shape, few_registers};
+use crate::formula::Tensors;
+use crate::memory;
+use crate::packed::{Packed, unroll};
+use crate::thread;
+
+/// The chunks of rows that sums are made of.
+#[derive(Clone, Copy)]
+pub struct Chunks {
+    /// The number of chunks.
+    pub count: u32,
+    /// The chunk of the launch's first row. The next row is of the next chunk.
+    pub first: u32,
+    /// The rows of launches before it, at most `count`.
+    pub done: u32,
+}
+
+impl Chunks {
+    /// Returns the launch's first row in a chunk.
+    #[inline(always)]
+    fn row(self, chunk: u32) -> u32 {
+        if chunk < self.first { chunk + self.count - self.first } else { chunk - self.first }
+    }
+
+    /// True if a row of the launch is the first of its chunk.
+    #[inline(always)]
+    fn begins(self, row: u32) -> bool {
+        self.done + row < self.count
+    }
+}
+
+/// [`held`](super::held) of several rows in turn, with sums over the rows of each chunk.
+///
+/// # Safety
+/// The conditions of [`held`](super::held), but for results that are gradients of weights. Of these each is valid for `chunks.count`
+/// rows of `len` elements in f32, aligned to 16 bytes, and disjoint from all else. Each weight is the same for all rows. Launches
+/// before this one have written the chunks whose rows are not all of this one. `chunks.count` is below 2^30. There are the threads of
+/// `chunks.count` rows.
+#[inline(always)]
+pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    chunks: Chunks,
+    op: O,
+) where
+    E: Packed,
+    O: RowData + RowOp<f32, N, R>,
+{
+    // A block of the most threads, or two of 256, for each multiprocessor. In f32 many tensors take more registers.
+    let is_roomy = const { most_threads(counted_tensors(&O::INFO)) == MAX_THREADS };
+    if is_roomy || L > 4 {
+        thread::at_most_registers::<128>();
+    }
+    // In 16 bits a row takes as long to compute as to load: the next one is under way meanwhile, and weights are loaded once.
+    let is_ahead = L > 4 && is_roomy;
+    let rows = InTurn::<O, N, R, T> { tensors, steps, shape, chunks, op };
+    let weights = if is_ahead { const { O::INFO }.weight_operands as u32 } else { 0 };
+    const {
+        assert!(most_threads(counted_tensors(&O::INFO)) * sum_bytes(&O::INFO, 16 / L) <= SUMS_BYTES, "too many weights")
+    };
+    let mut turn = 0;
+    // SAFETY: the caller's contract.
+    let part = unsafe { rows.part::<E, L, false>(shape.place(), turn) };
+    // SAFETY: as above.
+    let (same, mut loaded) = unsafe {
+        (part.load::<E, L, V>(part.thread, weights), part.load::<E, L, V>(part.thread, all::<N>() & !weights))
+    };
+    let mut span = part.span;
+    // A thread has the same columns of all rows.
+    let own = own_totals::<O, L>();
+    let (chunk, thread) = shape.place();
+    let is_begun = span.is_there && !chunks.begins(chunks.row(chunk));
+    unroll!(at most 8: k < R => {
+        if const { O::INFO }.is_weight_result(k) {
+            unroll!(at most 4: j < V => {
+                let column = (thread + j as u32 * shape.threads) * L as u32;
+                let at = sum_at(tensors, k, chunk, shape.len, column);
+                // SAFETY: the sums of the chunk; the caller's contract.
+                let begun = unsafe { load_sums::<L>(at, is_begun && column < shape.len) };
+                put_totals::<L>(own, slot::<O, L>(k, j), begun);
+            });
+        }
+    });
+    // All threads of a block, and of a warp, take as many turns.
+    while turn < shape.rows {
+        thread::no_unrolling();
+        turn += chunks.count;
+        let part = Part::<O, N, R, false> { span, op };
+        let mut next = (span, loaded);
+        if is_ahead {
+            // SAFETY: the caller's contract. No result of a row is an operand of another.
+            next = unsafe { rows.load::<E, L, V>(turn, all::<N>() & !weights) };
+        }
+        let mut held = loaded;
+        unroll!(at most 4: j < V => {
+            unroll!(at most 12: k < N => {
+                if weights >> k & 1 == 1 {
+                    held[j][k] = same[j][k];
+                }
+            });
+        });
+        let state = part.reduce::<E, L, V>(&held, shape.len);
+        // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+        unsafe { part.write_of_row::<E>(&state) };
+        unroll!(at most 4: j < V => {
+            let first = (part.thread + j as u32 * part.threads) * L as u32;
+            let results = part.results(&part.lanes::<E, L>(&held[j]), &state, first);
+            if first < part.len {
+                // SAFETY: what is stored is of the row; the caller's contract.
+                unsafe { part.store::<E, L, true>(first, &results) };
+                unroll!(at most 8: k < R => {
+                    if const { O::INFO }.is_weight_result(k) {
+                        let slot = slot::<O, L>(k, j);
+                        let mut totals = get_totals::<L>(own, slot);
+                        unroll!(l < L => { totals[l] += results.values[k][l]; });
+                        put_totals::<L>(own, slot, totals);
+                    }
+                });
+            }
+        });
+        wait_for_answers::<O>();
+        if !is_ahead {
+            // SAFETY: as above.
+            next = unsafe { rows.load::<E, L, V>(turn, all::<N>() & !weights) };
+        }
+        (span, loaded) = next;
+    }
+    let (chunk, thread) = hidden(shape).place();
+    if chunk < chunks.count && chunks.row(chunk) < shape.rows {
+        unroll!(at most 8: k < R => {
+            if const { O::INFO }.is_weight_result(k) {
+                unroll!(at most 4: j < V => {
+                    let column = (thread + j as u32 * shape.threads) * L as u32;
+                    let at = sum_at(tensors, k, chunk, shape.len, column);
+                    if column < shape.len {
+                        // SAFETY: as above.
+                        unsafe { store_sums::<L>(at, get_totals::<L>(own, slot::<O, L>(k, j))) };
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// The rows of a launch that sums over them.
+struct InTurn<'a, O, const N: usize, const R: usize, const T: usize> {
+    tensors: &'a Tensors<N, R>,
+    steps: &'a Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    chunks: Chunks,
+    op: O,
+}
+
+impl<O, const N: usize, const R: usize, const T: usize> InTurn<'_, O, N, R, T>
+where
+    O: RowData + RowOp<f32, N, R>,
+{
+    /// Finds the thread's part of its chunk's row in a turn, a multiple of the number of chunks: by the chunk, and its index among the
+    /// threads. There may be none.
+    ///
+    /// # Safety
+    /// The conditions of [`held_sum`].
+    #[inline(always)]
+    unsafe fn part<E: Packed, const L: usize, const STREAMED: bool>(
+        &self,
+        (chunk, thread): (u32, u32),
+        turn: u32,
+    ) -> Part<O, N, R, STREAMED> {
+        let row = if chunk < self.chunks.count { self.chunks.row(chunk) + turn } else { self.shape.rows };
+        let tensors = &Tensors { mode: thread::opaque(self.tensors.mode), ..*self.tensors };
+        // SAFETY: the caller's contract.
+        unsafe { Part::new::<E, T, L>(tensors, self.steps, self.shape, (row, thread), self.op) }
+    }
+
+    /// [`InTurn::part`], and the vectors of some operands.
+    ///
+    /// # Safety
+    /// The conditions of [`held_sum`].
+    #[inline(always)]
+    unsafe fn load<E: Packed, const L: usize, const V: usize>(
+        &self,
+        turn: u32,
+        which: u32,
+    ) -> (Span<N, R>, [[[u64; 2]; N]; V]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let part = self.part::<E, L, false>(hidden(self.shape).place(), turn);
+            (part.span, part.load::<E, L, V>(part.thread, which))
+        }
+    }
+}
+
+/// [`streamed`](super::streamed) of several rows in turn, with sums over the rows of each chunk.
+///
+/// # Safety
+/// The conditions of [`held_sum`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
+#[inline(always)]
+pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    chunks: Chunks,
+    op: O,
+) where
+    E: Packed,
+    O: RowData + RowOp<f32, N, R>,
+{
+    few_registers::<O>();
+    let place = shape.place();
+    let is_single = tensors.mode & SINGLES != 0;
+    let rows = InTurn::<O, N, R, T> { tensors, steps, shape, chunks, op };
+    // All threads of a block, and of a warp, take as many turns.
+    let mut turn = 0;
+    while turn < shape.rows {
+        thread::no_unrolling();
+        // SAFETY: the caller's contract.
+        let part = unsafe { rows.part::<E, L, true>(place, turn) };
+        // SAFETY: as above.
+        let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
+        // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+        unsafe { part.write_of_row::<E>(&state) };
+        let (chunk, _) = place;
+        let begins = chunks.begins(chunks.row(chunk) + turn);
+        // SAFETY: what is stored is of the row, and the sums are of the chunk; the caller's contract.
+        unsafe {
+            if is_single {
+                part.write_singles::<E, true>(&state, tensors, chunk, begins);
+            } else {
+                let mut index = part.thread;
+                while index < part.len.div_ceil(L as u32) {
+                    thread::no_unrolling();
+                    let held = part.load::<E, L, V>(index, all::<N>());
+                    unroll!(at most 4: j < V => {
+                        let first = (index + j as u32 * part.threads) * L as u32;
+                        let results = part.results(&part.lanes::<E, L>(&held[j]), &state, first);
+                        if first < part.len {
+                            part.store::<E, L, true>(first, &results);
+                            unroll!(at most 8: k < R => {
+                                if const { O::INFO }.is_weight_result(k) {
+                                    let at = sum_at(tensors, k, chunk, shape.len, first);
+                                    add_sums::<L>(at, results.values[k], !begins);
+                                }
+                            });
+                        }
+                    });
+                    index += shape.threads * V as u32;
+                }
+            }
+        }
+        wait_for_answers::<O>();
+        turn += chunks.count;
+    }
+}
+
+/// Returns the shape, but hides the number of threads from the compiler: what depends on it is computed again, and takes no
+/// registers meanwhile.
+#[inline(always)]
+fn hidden(shape: Shape) -> Shape {
+    Shape { threads: thread::opaque(shape.threads), ..shape }
+}
+
+/// The most bytes of `pointwise_sums`: what a block may have on every GPU, less `pointwise_rows`.
+const SUMS_BYTES: u32 = 96 << 10;
+
+/// Returns the place of vector `j` of result `k` in the thread's part of `pointwise_sums`.
+#[inline(always)]
+const fn slot<O: OpData, const L: usize>(k: usize, j: usize) -> usize {
+    sum_vectors(&O::INFO, k, 16 / L) + j * L.div_ceil(4)
+}
+
+/// Returns the address of the thread's sums in shared memory, in a kernel of `T` tensors.
+#[inline(always)]
+fn own_totals<O: OpData, const L: usize>() -> u32 {
+    let address: u32;
+    // SAFETY: computes an address. Not where it is used: it stays in a register.
+    unsafe {
+        asm!("{{ .reg .u32 p; mov.u32 p, pointwise_sums; add.u32 {a}, p, {s}; }}", a = out(reg32) address,
+            s = in(reg32) thread::thread_idx_x() * const { sum_bytes(&O::INFO, 16 / L) },
+            options(nomem, nostack));
+    }
+    address
+}
+
+/// Reads `L` sums of the thread from `pointwise_sums`.
+#[inline(always)]
+fn get_totals<const L: usize>(own: u32, slot: usize) -> [f32; L] {
+    let mut totals = [0.0; L];
+    unroll!(at most 4: quad < L.div_ceil(4) => {
+        let (a, b, c, d): (f32, f32, f32, f32);
+        // SAFETY: the slot is of `pointwise_sums`, which has [`sum_bytes`] for each thread of the block; the launch gives it.
+        unsafe {
+            asm!("ld.shared.v4.f32 {{{a}, {b}, {c}, {d}}}, [{s}];", s = in(reg32) own + 16 * (slot + quad) as u32, a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, options(nostack));
+        }
+        let four = [a, b, c, d];
+        unroll!(at most 4: l < 4 => {
+            if 4 * quad + l < L { totals[4 * quad + l] = four[l]; }
+        });
+    });
+    totals
+}
+
+/// Writes `L` sums of the thread to `pointwise_sums`.
+#[inline(always)]
+fn put_totals<const L: usize>(own: u32, slot: usize, totals: [f32; L]) {
+    unroll!(at most 4: quad < L.div_ceil(4) => {
+        let mut four = [0.0; 4];
+        unroll!(at most 4: l < 4 => {
+            if 4 * quad + l < L { four[l] = totals[4 * quad + l]; }
+        });
+        let [a, b, c, d] = four;
+        // SAFETY: the slot is of `pointwise_sums`, as above.
+        unsafe {
+            asm!("st.shared.v4.f32 [{s}], {{{a}, {b}, {c}, {d}}};", s = in(reg32) own + 16 * (slot + quad) as u32, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack));
+        }
+    });
+}
+
+/// Returns the place of a chunk's sum, of result `k`.
+#[inline(always)]
+pub(super) fn sum_at<const N: usize, const R: usize>(
+    tensors: &Tensors<N, R>,
+    k: usize,
+    chunk: u32,
+    len: u32,
+    column: u32,
+) -> *mut u8 {
+    tensors.results[k].wrapping_add(4 * (chunk as usize * len as usize + column as usize))
+}
+
+/// Returns `L` sums, zeros if they do not exist.
+///
+/// # Safety
+/// They are aligned and valid for reading, if they exist.
+#[inline(always)]
+pub(super) unsafe fn load_sums<const L: usize>(at: *const u8, is_there: bool) -> [f32; L] {
+    let mut sums = [0.0; L];
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { L == 1 } {
+            let bits = memory::load_unless(at, 4, if is_there { 0 } else { NUMBER });
+            sums[0] = if is_there { f32::from_bits(bits as u32) } else { 0.0 };
+            return sums;
+        }
+        unroll!(at most 8: pair < L / 2 => {
+            if pair % 2 == 0 {
+                let bytes = if const { L == 2 } { 8 } else { 16 };
+                let bits = memory::load_here_if(at.wrapping_add(8 * pair), bytes, is_there as u32);
+                unroll!(at most 4: l < 4 => {
+                    if 2 * pair + l < L {
+                        let one = f32::from_bits((bits[l / 2] >> (32 * (l % 2))) as u32);
+                        sums[2 * pair + l] = if is_there { one } else { 0.0 };
+                    }
+                });
+            }
+        });
+    }
+    sums
+}
+
+/// Adds to `L` sums, which begin with these parts if `is_there` is false: by vectors of 16 bytes, as few registers as can be.
+///
+/// # Safety
+/// The place is aligned, and valid for writing them, and for reading if they exist.
+#[inline(always)]
+pub(super) unsafe fn add_sums<const L: usize>(at: *mut u8, parts: [f32; L], is_there: bool) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { L <= 2 } {
+            let mut sums = load_sums::<L>(at, is_there);
+            unroll!(at most 2: l < L => { sums[l] += parts[l]; });
+            store_sums::<L>(at, sums);
+            return;
+        }
+        unroll!(at most 4: vector < L / 4 => {
+            let at = at.wrapping_add(16 * vector);
+            let mut sums = load_sums::<4>(at, is_there);
+            unroll!(at most 4: l < 4 => { sums[l] += parts[4 * vector + l]; });
+            store_sums::<4>(at, sums);
+        });
+    }
+}
+
+/// Stores `L` sums.
+///
+/// # Safety
+/// The place is aligned, and valid for writing them.
+#[inline(always)]
+unsafe fn store_sums<const L: usize>(at: *mut u8, sums: [f32; L]) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { L == 1 } {
+            memory::store(at, [sums[0].to_bits() as u64, 0], 4);
+            return;
+        }
+        unroll!(at most 8: pair < L / 2 => {
+            if pair % 2 == 0 {
+                let mut words = [0; 2];
+                unroll!(at most 4: l < 4 => {
+                    if 2 * pair + l < L {
+                        words[l / 2] |= (sums[2 * pair + l].to_bits() as u64) << (32 * (l % 2));
+                    }
+                });
+                memory::store(at.wrapping_add(8 * pair), words, if const { L == 2 } { 8 } else { 16 });
+            }
+        });
+    }
+}
+
+/// Waits until all threads of the row have read the answers, where the next row's would be written over them: those of the last
+/// round of two or more lie behind a barrier of the next row's.
+#[inline(always)]
+fn wait_for_answers<O: RowData>() {
+    if const { O::ROUNDS.len() == 1 } {
+        thread::sync_threads();
+    }
+}
