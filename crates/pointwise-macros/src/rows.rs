@@ -477,6 +477,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
             &|value, variable| quote!(#dual::variable(#value, #variable, #one)),
             &|it| quote!(#dual::constant(#it)),
         );
+        let has_weights = op.operands().any(|operand| operand.is_weight);
         let gradients = (0..variables).map(|k| {
             let direct = differentiable.iter().filter(|(.., is_row)| !is_row);
             let direct = direct.map(|(at, y, _)| quote!(#core::rows::term(#values[#at], #y, #k)));
@@ -491,7 +492,9 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
                     )
                 }
             });
-            together(direct.chain(through))
+            let all = together(direct.chain(through));
+            // The kernel of `masked_softmax` spills registers without this zero.
+            if has_weights { all } else { quote!(#zero + #all) }
         });
         let falses = (0..variables).map(|_| quote!(false));
         quote! {

@@ -283,7 +283,7 @@ const fn slot<O: OpData, const L: usize>(k: usize, j: usize) -> usize {
     sum_vectors(&O::INFO, k, 16 / L) + j * L.div_ceil(4)
 }
 
-/// Returns the address of the thread's sums in shared memory, in a kernel of `T` tensors.
+/// Returns the address of the thread's sums in shared memory.
 #[inline(always)]
 fn own_totals<O: OpData, const L: usize>() -> u32 {
     let address: u32;
