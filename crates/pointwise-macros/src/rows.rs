@@ -493,8 +493,9 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
                 }
             });
             let all = together(direct.chain(through));
-            // The kernel of `masked_softmax` spills registers without this zero.
-            if has_weights { all } else { quote!(#zero + #all) }
+            // A sum over rows begins with a zero, so that -0 becomes 0: a weight's gradient of one row does so, too. The kernel of
+            // `masked_softmax` spills registers without it.
+            if has_weights && !form.results[k].is_weight { all } else { quote!(#zero + #all) }
         });
         let falses = (0..variables).map(|_| quote!(false));
         quote! {
