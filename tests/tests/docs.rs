@@ -69,7 +69,9 @@ the first one after them. A tensor of two i64, seed and offset, on the call's de
 read it when they run, so that a graph draws anew at each launch if the tensor is written in between. `p` counts in
 training; `kernels::dropout(p).training(false)` is the identity, as PyTorch's `training=False`.
 
-`alibi` and `sinusoidal` take a shape. `alibi` is rounded once; for 8 bits, from an f32. The angles of `sinusoidal` are
+`dropout_with_mask` is in Rust alone. `sinusoidal_halves` is `ops::sinusoidal` with `SinusoidalLayout::Halves`. In Python and for the
+command, `alibi_causal` is `alibi` with `causal`, and `sinusoidal_halves` is `sinusoidal` with `halves`. These take a shape. `alibi` is
+rounded once; for 8 bits, from an f32. The angles of `sinusoidal` are
 exact at every position to a relative `2^-46`. Apart from that, f32 results are within 3 ULP; results of 16 bits are
 rounded from a number within `2^-22`, those of 8 bits from one within `2^-18`.
 

@@ -112,6 +112,76 @@ const EQUIVALENT: &[Equivalent] = &[
         "the largest of a thread without a vector, which no row has",
     ),
     equivalent(
+        "formula_softmax_bf16_streamed::load_width_first",
+        "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "zeros in the place of half the elements: e^x counts from another number then, and in 16 bits the shares are the same",
+    ),
+    equivalent(
+        "formula_rms_norm_backward_f32_held_sum::unchecked_first",
+        "@%p bra $L__BB;",
+        "a row of several warps is a block: the way of shorter rows finds row 0 of the block and the same thread",
+    ),
+    equivalent(
+        "formula_rms_norm_backward_f32_held_sum::shift_first",
+        "shl.b64 %rd, %rd, 32;",
+        "the lanes of an operand that is one element, which none of these calls has",
+    ),
+    equivalent(
+        "formula_rms_norm_backward_f32_held_sum::unguarded_first",
+        "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "`p` is off for a row that is not there alone: the last row is read in its place, for nothing",
+    ),
+    equivalent(
+        "formula_rms_norm_backward_f32_held_sum::constant_first",
+        "selp.f32 %r, %r, 0f00000000, %p;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_rms_norm_backward_f32_held_sum::constant_last",
+        "add.rn.f32 %r, %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::unchecked_first",
+        "@%p bra $L__BB;",
+        "a row of several warps is a block: the way of shorter rows finds row 0 of the block and the same thread",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::shift_first",
+        "shl.b64 %rd, %rd, 32;",
+        "the lanes of an operand that is one element, which none of these calls has",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::unguarded_first",
+        "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
+        "`p` is off for a row that is not there alone: the last row is read in its place, for nothing",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::constant_first",
+        "selp.f32 %r, %r, 0f00000000, %p;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::constant_last",
+        "add.rn.f32 %r, %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_f32_fold::unguarded_first",
+        "@p ld.global.u32 %r, [%rd]; }",
+        "the first of four chunks is always there",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_f32_fold::constant_first",
+        "mov.b32 %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_f32_fold::constant_last",
+        "mov.b32 %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
         "fused_rows_held::bound_first",
         "setp.ge.u32 %out, %row, %items;",
         "a row of several warps is a block, and there are no more blocks than rows",
@@ -157,7 +227,8 @@ fn main() {
 }
 
 /// The shapes of operands whose gradients are summed over rows.
-const SUMMED: [[usize; 2]; 5] = [[1, 8], [4200, 8], [70, 72], [5, 1000], [2, 2040]];
+const SUMMED: [[usize; 2]; 9] =
+    [[1, 8], [4200, 8], [4200, 16], [4200, 32], [70, 72], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {
@@ -217,7 +288,12 @@ fn kernels() -> Vec<Kernel> {
         // Chunks of one row and of two, parts of a warp and several warps, a tail.
         sums("formula_rms_norm_backward_f32_held_sum", "rms_norm_backward", DType::F32, &SUMMED),
         sums("formula_layer_norm_backward_bf16_held_sum", "layer_norm_backward", DType::BF16, &SUMMED),
-        sums("formula_layer_norm_backward_f32_fold", "layer_norm_backward", DType::F32, &SUMMED),
+        sums(
+            "formula_layer_norm_backward_f32_fold",
+            "layer_norm_backward",
+            DType::F32,
+            &[SUMMED[1], [70, 12], SUMMED[7]],
+        ),
         fused("fused_elements", runs::fused_elements()),
         fused("fused_rows_held", runs::fused_rows(&[1928, 2044])),
         fused("fused_rows_of_four", runs::fused_rows(&[1536])),

@@ -8,6 +8,19 @@ pub fn norm<T: Real>(x: T, #[weight] weight: T, row: Row<T>, #[param(default = 1
     x * (row.mean(x * x) + eps).rsqrt() * weight
 }
 
+/// [`norm()`] of `x + residual`, and that sum.
+#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, results(y, sum), through(sum = x + residual))]
+pub fn add_norm<T: Real>(
+    x: T,
+    residual: T,
+    #[weight] weight: T,
+    row: Row<T>,
+    #[param(default = 1e-6)] eps: T,
+) -> (T, T) {
+    let sum = row.stored(x + residual);
+    (sum * (row.mean(sum * sum) + eps).rsqrt() * weight, sum)
+}
+
 /// Rows as e4m3, and the scale of each.
 #[op(f32, f16, bf16, ulp = 2, grad = none, results(q: f8e4m3, scale: f32))]
 pub fn quantised<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
