@@ -21,7 +21,7 @@ const DEVICES: [&str; 6] = [
 ];
 
 const ENTRIES: [&str; 8] = [
-    "unary silu bf16 aligned 2^24",
+    "unary silu bf16 flat 2^24",
     "unary silu bf16 aligned 2^99999999999",
     "unary  silu",
     "unary silu f64 aligned 2^1",
