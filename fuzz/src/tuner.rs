@@ -22,13 +22,13 @@ const DEVICES: [&str; 6] = [
 
 const ENTRIES: [&str; 8] = [
     "unary silu bf16 flat 2^24",
-    "unary silu bf16 aligned 2^99999999999",
+    "unary silu bf16 flat 2^99999999999",
     "unary  silu",
-    "unary silu f64 aligned 2^1",
+    "unary silu f64 flat 2^1",
     "unary silu bf16 flat 2^-1",
     "",
     "unary silu bf16 strided 2^3",
-    "\u{e9} \u{1F980} bf16 aligned 2^1\n",
+    "\u{e9} \u{1F980} bf16 flat 2^1\n",
 ];
 
 const FIELDS: [&str; 3] = ["strategy", "threads", "microseconds"];

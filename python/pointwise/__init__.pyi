@@ -655,6 +655,21 @@ def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *
 def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `add_layer_norm`."""
 
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10)."""
+
+def dropout_(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """`dropout` over its first operand."""
+
+def dropout_backward(grad: Tensor, p: Number = 0.5, seed: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The gradient of `dropout`, which draws the mask again."""
+
+def alibi(num_heads: int, seq_len: int, *, causal: bool = False, dtype: torch.dtype | None = None, device: torch.device | str | None = None, out: Tensor | None = None) -> Tensor:
+    """ALiBi's bias `-slope(h) |i - j|`, (num_heads, seq_len, seq_len)."""
+
+def sinusoidal(seq_len: int, d_model: int, *, halves: bool = False, dtype: torch.dtype | None = None, device: torch.device | str | None = None, out: Tensor | None = None) -> Tensor:
+    """Sine and cosine position encoding, (seq_len, d_model), interleaved."""
+
 def silu_and_mul_pair(gate: Tensor, value: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`silu(gate) * value`: SwiGLU (Shazeer 2020)."""
 
@@ -681,21 +696,6 @@ def gelu_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out
 
 def gelu_tanh_and_mul_pair_backward(grad: Tensor, gate: Tensor, value: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """`grad value gelu'(gate)` and `grad gelu(gate)` with `approximate='tanh'`."""
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10)."""
-
-def dropout_(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout` over its first operand."""
-
-def dropout_backward(grad: Tensor, p: Number = 0.5, seed: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10)."""
-
-def alibi(num_heads: int, seq_len: int, *, causal: bool = False, dtype: torch.dtype | None = None, device: torch.device | str | None = None, out: Tensor | None = None) -> Tensor:
-    """ALiBi's bias, (num_heads, seq_len, seq_len): `-slope(h) |i - j|`, with `causal` -inf for `j > i`."""
-
-def sinusoidal(seq_len: int, d_model: int, *, halves: bool = False, dtype: torch.dtype | None = None, device: torch.device | str | None = None, out: Tensor | None = None) -> Tensor:
-    """Sine and cosine position encoding, (seq_len, d_model): interleaved, or with `halves` all sines first."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`mask ? value : input`; the value is converted to input's type, which must hold it."""

@@ -172,7 +172,7 @@ impl<'r> Kernel<'r> {
         Kernel { params: Params::new(params), ..self }
     }
 
-    /// Where a random op draws from: seed and offset, as a [`Philox`] or in a tensor. The random word of an
+    /// Sets where a random op draws from: seed and offset, as a [`Philox`](crate::Philox) or in a tensor. The random word of an
     /// element depends on these and on its index in the result alone, so that another call at the same place draws the
     /// same. Other ops ignore it.
     #[must_use]
