@@ -168,6 +168,7 @@ impl<'r> Kernel<'r> {
     }
 
     /// The kernel with other parameters.
+    #[cfg(feature = "family")]
     pub(in crate::kernel) fn with_params(self, params: &[Number]) -> Self {
         Kernel { params: Params::new(params), ..self }
     }
