@@ -157,6 +157,7 @@ enum Paths {
     Rows(&'static [TypedRows], RowReferenceFn),
     Indices(Indices),
     /// Dropout's.
+    #[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
     Drawn(Drawn),
 }
 
@@ -236,6 +237,7 @@ impl OpDef {
     }
 
     /// An op whose kernels draw and compare: dropout, with a mask if it has two results.
+    #[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
     pub(crate) const fn of_draws(info: OpInfo, drawn: Drawn, backward: Option<&'static OpDef>) -> OpDef {
         assert!(matches!(info.kind, Kind::Random) && info.operands.len() == 1 && info.results.len() <= 2);
         OpDef::without_oracle(info, backward, Paths::Drawn(drawn))

@@ -228,7 +228,8 @@ impl Kernel<'_> {
     ) -> Result<KernelPlan> {
         let address = |k: usize| targets.views.get(k).copied().flatten().map(|view| view.address());
         let has_mask = self.def.info.results.len() > 1;
-        let x = ready.views[0].unwrap_or_else(|| unreachable!("dropout of a number is refused before"));
+        let info = &self.def.info;
+        let x = ready.views[0].ok_or_else(|| check::wrong_count(info, "operands", info.operands, 0))?;
         let cover = self.cover_drawn(&x, address(0).unwrap_or(0), address(1).filter(|_| has_mask))?;
         Ok(KernelPlan {
             class: if cover.vectors { Class::Flat } else { Class::Strided },

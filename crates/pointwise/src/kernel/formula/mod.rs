@@ -2,6 +2,7 @@
 
 mod call;
 mod def;
+#[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
 mod drawn;
 mod expansion;
 mod gated;
