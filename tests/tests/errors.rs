@@ -87,6 +87,17 @@ fn outputs_of_several_operands() {
     });
     let error = kernels::dropout(1.0).run_with_mask_into(&x, y, mask, Philox::new(1)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
+    // And over the operand.
+    // SAFETY: as above.
+    let over =
+        unsafe { pointwise::TensorView::from_raw_parts(&device, bytes.as_ptr(), DType::F8E4M3, [9], &contiguous) };
+    // SAFETY: as above.
+    let mask =
+        unsafe { pointwise::TensorViewMut::from_raw_parts(&device, bytes.as_ptr(), DType::Bool, [9], &contiguous) };
+    let mut y = Tensor::zeros(&device, DType::F8E4M3, [9]).unwrap();
+    let error =
+        kernels::dropout(1.0).run_with_mask_into(over.unwrap(), &mut y, mask.unwrap(), Philox::new(1)).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Overlap { .. }), "{error}");
     assert_eq!(bytes, [1; 9]);
 }
 

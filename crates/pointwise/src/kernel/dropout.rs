@@ -118,7 +118,7 @@ impl DropoutKernel {
     /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
     ///
     /// # Errors
-    /// As there, and the same for `mask`, which may share no memory with `y`.
+    /// As there, and the same for `mask`, which may share no memory with the others.
     pub fn run_with_mask_into<'a, 'b, 'c>(
         &self,
         x: impl Into<TensorView<'a>>,

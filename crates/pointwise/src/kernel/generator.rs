@@ -22,7 +22,7 @@ pub type GeneratorOracle = fn([u32; 3], Words) -> f64;
 ///
 /// # Errors
 /// Fails for a shape that the op does not make.
-pub type SizesFn = fn(&Shape) -> Result<([usize; 3], Words)>;
+pub(super) type SizesFn = fn(&Shape) -> Result<([usize; 3], Words)>;
 
 /// A generator in one element type: its loop and its kernels.
 #[derive(Debug)]

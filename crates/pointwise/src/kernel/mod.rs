@@ -45,10 +45,10 @@ pub use formula::{
     Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, RowClass, RowOracle, RowReferenceFn,
     TermsFn, Typed, declared_ops,
 };
-use generator::Indices;
 #[cfg(feature = "family")]
 pub(crate) use generator::wrong_shape;
-pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle, SizesFn};
+pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle};
+use generator::{Indices, SizesFn};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
 pub use pointwise_core::At;

@@ -676,9 +676,10 @@ impl<'r> Kernel<'r> {
                 continue;
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
-                // What a row has once is written before its elements are read for the last time.
+                // What a row has once is written before its elements are read for the last time. Dropout's mask is apart.
                 let met = source.map_or(Overlap::None, |source| overlap(&source, view));
-                if met == Overlap::Partial || met != Overlap::None && info.is_row_result(k) {
+                let is_apart = info.is_row_result(k) || k > 0 && self.def.drawn().is_some();
+                if met == Overlap::Partial || met != Overlap::None && is_apart {
                     return Err(overlapping(&format!("operand {operand}"), &what()));
                 }
             }

@@ -248,9 +248,11 @@ impl OpDef {
         OpDef { facts, paths, oracle: None, stepped: None, terms: None, rewrite: None }
     }
 
-    /// With a function that checks a shape, and makes the parameters of it: for an op without operands.
+    /// With a function that checks a shape, and makes the parameters of it: for an op without operands. Launches trust its sizes, so
+    /// that it is for the family alone.
     #[must_use]
-    pub const fn of_shapes(mut self, sizes: SizesFn) -> OpDef {
+    #[cfg_attr(not(feature = "family"), allow(dead_code))] // position encodings are of the family
+    pub(crate) const fn of_shapes(mut self, sizes: SizesFn) -> OpDef {
         if let Paths::Indices(indices) = &mut self.paths {
             indices.sizes = Some(sizes);
         }

@@ -162,7 +162,7 @@ impl Kernel<'_> {
 
     /// # Safety
     /// The tensors are contiguous, and valid for the elements of `x`, those of the results for writing; `y` is equal to or disjoint
-    /// from `x`, the mask disjoint from `y`, and equal to or disjoint from `x`.
+    /// from `x`, the mask disjoint from both.
     unsafe fn on_cpu(&self, drawn: &Drawn, mode: &Mode, memory: Memory<'_>, rng: Philox) -> Result<()> {
         let Memory { x, y, mask } = memory;
         let (n, size) = (x.numel(), x.dtype().size());
