@@ -98,4 +98,21 @@ except NotImplementedError as error:
 if device == "cpu":
     double = score.detach().double()
     torch.testing.assert_close(mine.causal_scores(double, slope.detach().double()), expected.detach().double())
+
+# A sample keeps its branch, or all of it is left out; the gradient draws the same words.
+branch = torch.ones(64, 3, 5, 7, device=device, requires_grad=True)
+for drop_path in (mine.drop_path, torch.compile(mine.drop_path, backend="aot_eager")):
+    torch.manual_seed(3)
+    y = drop_path(torch.zeros_like(branch), branch, p=0.5)
+    samples = y.detach().flatten(1)
+    assert (samples == samples[:, :1]).all() and set(samples.unique().tolist()) == {0.0, 2.0}
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), branch)[0], y.detach())
+if device == "cpu":
+    torch.manual_seed(3)
+    torch.testing.assert_close(mine.drop_path(torch.zeros(64, 105).double(), torch.ones(64, 105).double(), p=0.5).float(), samples)
+try:
+    torch.vmap(mine.drop_path, randomness="different")(branch.detach(), branch.detach())
+    raise AssertionError("words of samples must be refused")
+except NotImplementedError as error:
+    assert "each sample" in str(error)
 print("the ops work")

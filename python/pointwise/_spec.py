@@ -91,6 +91,7 @@ class Op:
     refuses_bool: bool
     constant: bool
     random: bool
+    shared_words: bool
     indices: int
     double: bool
     doc: str
@@ -142,7 +143,9 @@ def parse(description):
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
             results=[Result(r["name"], r["row"], r["dtype"], r["kept"], r["weight"]) for r in op["results"]],
             dtypes=tuple(op["dtypes"]),
-            **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "random", "indices")},
+            **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "indices")},
+            random=op["random"],
+            shared_words=op["shared_words"],
             double=op["double"],
             doc=op["doc"],
             backward=op["backward"],

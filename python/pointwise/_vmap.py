@@ -126,6 +126,11 @@ def register(library, namespace, op, kernel):
         if op.random:
             if info.randomness != "different":
                 raise RuntimeError(f"{op.name} draws random numbers: call vmap with randomness='different'")
+            if op.shared_words:
+                raise NotImplementedError(
+                    f"{op.name} has a random word for each sample, channel or row, which vmap would change: give it the "
+                    "batch as a dimension"
+                )
             # One place serves the whole batch: its entries take different words.
             *args, seed = args
             args.append(seed if dims[-1] is None else seed.select(dims[-1], 0))

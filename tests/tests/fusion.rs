@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         }
     };
     let mut trials: Vec<Trial> = Vec::new();
-    for def in tests::all().filter(|def| !def.info.is_random) {
+    for def in tests::all().filter(|def| !def.info.is_random()) {
         for &dtype in def.info.types.iter().filter(|dtype| is_fused(**dtype)) {
             let each = move || devices.iter().try_for_each(|device| alone(def, dtype, device));
             trials.push(Trial::test(format!("{}::{dtype}", def.info.name), each));
@@ -662,7 +662,7 @@ fn methods() -> Outcome {
     if pointwise::embed::embedded().is_empty() {
         return Ok(());
     }
-    for def in info::all().filter(|def| !def.info.is_random) {
+    for def in info::all().filter(|def| !def.info.is_random()) {
         for &dtype in def.info.types.iter().filter(|dtype| is_fused(**dtype)) {
             let fused = of_op(def, dtype)?;
             let operands: Vec<Tensor> = (0..def.info.operands.len())

@@ -20,7 +20,7 @@ fn entries() -> impl Iterator<Item = (&'static OpDef, DType, Class, &'static Ent
 fn has_body(info: &OpInfo, dtype: DType) -> bool {
     let is_fp8 = matches!(dtype, DType::F8E4M3 | DType::F8E5M2);
     let is_other_half = dtype == DType::F16 && info.types.contains(&DType::BF16);
-    !info.is_random && !is_fp8 && !is_other_half
+    !info.is_random() && !is_fp8 && !is_other_half
 }
 
 /// Returns the symbols of all ops, with the tables of codes and the bodies. `where` has symbols by element width; each counts once.

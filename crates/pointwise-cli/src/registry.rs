@@ -95,7 +95,7 @@ impl Op {
 
     /// True if its results are judged by the oracle of its definition, in the tour.
     pub(crate) fn has_oracle(self) -> bool {
-        self.def.is_some() && !self.info.is_random && !self.info.is_of_indices()
+        self.def.is_some() && !self.info.is_random() && !self.info.is_of_indices()
     }
 
     /// The names of its tensors in files and settings.
@@ -175,7 +175,7 @@ impl Op {
     /// The kernel object of a call.
     fn kernel(self, def: &'static OpDef, operands: &[Operand<'_>], request: &Request<'_>) -> Result<Kernel<'static>> {
         let kernel = def.kernel(&request.params).strategy(request.strategy);
-        if !self.info.is_random {
+        if !self.info.is_random() {
             return Ok(kernel);
         }
         if !request.settings.is_training()? {

@@ -59,7 +59,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
     let tensors = file.as_mut().map_or(Ok(Vec::new()), |file| file.read(&names, &device))?;
     for ((k, name), tensor) in from_file.iter().zip(&names).zip(&tensors) {
         // The library says the same of the others, with more words where they are converted.
-        if info.fixed_operand(*k).is_some() || info.is_random {
+        if info.fixed_operand(*k).is_some() || info.is_random() {
             check_type(info.name, name, tensor.dtype(), op.types(*k))?;
         }
     }

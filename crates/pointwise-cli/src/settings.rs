@@ -46,7 +46,7 @@ pub(crate) fn of(op: Op) -> Vec<Setting> {
     if op.is_masked_fill() {
         settings.push(setting("value", Kind::Number, None));
     }
-    if info.is_random {
+    if info.is_random() {
         settings.push(setting("training", Kind::Flag, Some("true")));
         settings.push(setting("seed", Kind::Word, Some("0")));
         settings.push(setting("offset", Kind::Word, Some("0")));

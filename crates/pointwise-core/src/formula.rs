@@ -8,7 +8,7 @@
 use crate::info::{Kind, OpInfo, Properties};
 use crate::launch::GROUPED_TENSORS;
 use crate::op::Index;
-use crate::philox::RandomWord;
+use crate::philox::{Draw, MAX_RANDOM_WORDS, RandomWord};
 
 /// The most operands of an op.
 pub const MAX_OPERANDS: usize = 8;
@@ -30,17 +30,32 @@ pub type ParamWords = [u64; MAX_WORDS];
 /// What a formula may know of an element besides its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
-    /// Its random word, in a random op.
-    pub word: RandomWord<'a>,
+    /// Its random words, in a random op.
+    pub words: [RandomWord<'a>; MAX_RANDOM_WORDS],
     /// Its plane, row and column in the result, in an op that takes indices.
     pub index: [Index; 3],
 }
 
+impl At<'_> {
+    /// Returns an element with these words and plane, row and column.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(words: [u32; MAX_RANDOM_WORDS], index: [Index; 3]) -> Self {
+        At { words: words.map(RandomWord::from), index }
+    }
+
+    /// Returns the element that is `i` behind the first of a call, with all that a formula may know of it.
+    #[must_use]
+    pub fn of(draw: &Draw, i: u64) -> Self {
+        At::new(draw.words(i), draw.index(i))
+    }
+}
+
 impl From<u32> for At<'_> {
-    /// An element with a random word, and without indices.
+    /// An element with one random word, and without indices.
     #[inline(always)]
     fn from(word: u32) -> Self {
-        At { word: RandomWord::from(word), index: [0; 3] }
+        At::new([word, 0], [0; 3])
     }
 }
 

@@ -37,6 +37,19 @@ impl Kind {
     }
 }
 
+/// The elements that share a random word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Each {
+    /// Each element has its own.
+    Element,
+    /// Those of one index in the first dimension share one.
+    Sample,
+    /// Those of one index in the first dimension and in the second share one.
+    Channel,
+    /// Those along the last dimension share one.
+    Row,
+}
+
 /// The largest error a result may have, in units in the last place of the result's type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Accuracy {
@@ -314,8 +327,8 @@ pub struct OpInfo {
     pub result_types: &'static [Option<DType>],
     /// Bit `k`: result `k` is for the gradient alone, which reads it.
     pub kept_results: u16,
-    /// True if the formula takes a random word for each element.
-    pub is_random: bool,
+    /// The random words that the formula takes, at most two: what has one of its own.
+    pub random: &'static [Each],
     /// The indices of its element that the formula takes beside operands: column; row and column; plane, row and column.
     pub indices: u8,
     /// The names of its results; a single one is `y`.
@@ -355,7 +368,7 @@ impl OpInfo {
         weight_results: 0,
         result_types: &[],
         kept_results: 0,
-        is_random: false,
+        random: &[],
         indices: 0,
         results: &["y"],
         shape: &[],
@@ -534,11 +547,17 @@ impl OpInfo {
         widest
     }
 
+    /// True if the formula draws random words.
+    #[must_use]
+    pub const fn is_random(&self) -> bool {
+        !self.random.is_empty()
+    }
+
     /// True if a formula with operands knows its element's place: it draws a random word, or takes indices. The place is the
     /// index in the result, which is contiguous.
     #[must_use]
     pub const fn has_place(&self) -> bool {
-        self.is_random || self.indices > 0
+        self.is_random() || self.indices > 0
     }
 
     /// True if the op has no operands: its elements are made of their indices.

@@ -6,6 +6,7 @@
 
 use core::cell::Cell;
 
+use crate::info::Each;
 use crate::maths::prim::wide_product;
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -86,6 +87,9 @@ pub const fn uniform(bits: u32) -> f32 {
     (bits >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
+/// The most random words that a formula takes. Each comes from a sequence of its own.
+pub const MAX_RANDOM_WORDS: usize = 2;
+
 /// The place of an element: in the random sequence of a call, and in the rows of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -96,11 +100,50 @@ pub struct Draw {
     pub first: u64,
     /// Rows of a plane, and columns of a row; at least 1.
     pub sizes: [u32; 2],
+    /// The neighbours that share each word; at least 1.
+    pub shared: [u64; MAX_RANDOM_WORDS],
 }
 
 impl Draw {
     /// For an op that knows nothing of its elements' places.
-    pub const NONE: Draw = Draw { blocks: Philox::new(0).blocks(), first: 0, sizes: [1; 2] };
+    pub const NONE: Draw =
+        Draw { blocks: Philox::new(0).blocks(), first: 0, sizes: [1; 2], shared: [1; MAX_RANDOM_WORDS] };
+
+    /// Returns the place of the first element of a result of this shape, whose formula takes the words of `random`.
+    #[must_use]
+    pub fn of(random: &[Each], shape: &[usize]) -> Draw {
+        let size = |behind: usize| shape.iter().rev().nth(behind).map_or(1, |&size| size as u32);
+        let behind = |dimensions: usize| shape.iter().skip(dimensions).map(|&size| size as u64).product::<u64>().max(1);
+        let mut shared = [1; MAX_RANDOM_WORDS];
+        for (shared, each) in shared.iter_mut().zip(random) {
+            *shared = match each {
+                Each::Element => 1,
+                Each::Sample => behind(1),
+                Each::Channel => behind(2),
+                Each::Row => behind(shape.len().saturating_sub(1)),
+            };
+        }
+        Draw { sizes: [size(1), size(0)], shared, ..Draw::NONE }
+    }
+
+    /// Returns the number of word `k` of the element that is `i` behind the first.
+    #[inline(always)]
+    #[must_use]
+    pub const fn group(&self, k: usize, i: u64) -> u64 {
+        let (at, shared) = (self.first.wrapping_add(i), self.shared[k]);
+        if (at | shared) >> 32 == 0 {
+            let shared = if shared == 0 { 1 } else { shared as u32 };
+            (at as u32 / shared) as u64
+        } else {
+            at / if shared == 0 { 1 } else { shared }
+        }
+    }
+
+    /// Returns the words of the element that is `i` behind the first.
+    #[must_use]
+    pub fn words(&self, i: u64) -> [u32; MAX_RANDOM_WORDS] {
+        core::array::from_fn(|k| self.blocks.given().word_of(k as u32, self.group(k, i)))
+    }
 
     /// Returns plane, row and column of the element that is `i` behind the first.
     #[inline(always)]
@@ -174,8 +217,8 @@ impl Blocks {
 
     /// [`Philox::upper_halves`] of the place that came with the call.
     #[inline(always)]
-    pub fn upper_halves(&self, index: u64) -> [u32; 4] {
-        rounds(self.given().counter(index, UPPER), &self.keys)
+    pub fn upper_halves(&self, sequence: u32, index: u64) -> [u32; 4] {
+        rounds(self.given().counter(sequence, index, UPPER), &self.keys)
     }
 }
 
@@ -247,10 +290,13 @@ impl<'a> RandomWord<'a> {
 /// A place in the random sequence of a seed.
 ///
 /// A call on `n` elements takes the offsets `offset .. offset + ceil(n / 8)`, eight elements each. The counter of a
-/// Philox block is an offset in 64 bits, then 0, then 0 or 1. Its 128 bits are eight halves, the lowest first: element
-/// `i` of the call takes half `i % 8` of block `(offset + i / 8, 0)` above the same half of block `(offset + i / 8,
-/// 1)`, rotated left by one bit, as its word. No two elements share a bit. The rotation keeps the upper half's highest
-/// bit out of a comparison: kernels compare two halves at a time, and have the borrow of a difference there.
+/// Philox block is an offset in 64 bits, then the number of a sequence, then 0 or 1. Its 128 bits are eight halves, the
+/// lowest first: element `i` of the call takes half `i % 8` of block `(offset + i / 8, 0, 0)` above the same half of block
+/// `(offset + i / 8, 0, 1)`, rotated left by one bit, as its word. No two elements share a bit. The rotation keeps the upper
+/// half's highest bit out of a comparison: kernels compare two halves at a time, and have the borrow of a difference there.
+///
+/// A formula's second word comes from sequence 1 in the same way. Where elements share a word, group `i` takes the word of
+/// element `i`.
 ///
 /// The same seed and offset give the same mask again: a backward pass repeats it so. For a fresh mask go on to
 /// [`Philox::after`] the call, or take another seed.
@@ -302,29 +348,41 @@ impl Philox {
     }
 
     #[inline(always)]
-    const fn counter(self, index: u64, part: u32) -> [u32; 4] {
+    const fn counter(self, sequence: u32, index: u64, part: u32) -> [u32; 4] {
         let counter = self.offset.wrapping_add(index);
-        [counter as u32, (counter >> 32) as u32, 0, part]
+        [counter as u32, (counter >> 32) as u32, sequence, part]
     }
 
-    /// Returns the upper halves of the words of elements `8 index ..= 8 index + 7`, two a word, the first in the lower
-    /// 16 bits.
+    /// Returns the upper halves of the words of elements `8 index ..= 8 index + 7` in a sequence, two a word, the first in
+    /// the lower 16 bits.
     #[inline(always)]
-    pub fn upper_halves(self, index: u64) -> [u32; 4] {
-        rounds(self.counter(index, UPPER), &self.keys())
+    pub fn upper_halves(self, sequence: u32, index: u64) -> [u32; 4] {
+        rounds(self.counter(sequence, index, UPPER), &self.keys())
     }
 
     /// Returns the lower halves of the same words, in the same order as [`Philox::upper_halves`].
     #[inline(always)]
-    pub fn lower_halves(self, index: u64) -> [u32; 4] {
-        rounds(self.counter(index, LOWER), &self.keys())
+    pub fn lower_halves(self, sequence: u32, index: u64) -> [u32; 4] {
+        rounds(self.counter(sequence, index, LOWER), &self.keys())
     }
 
     /// Returns the word of element `i`.
     #[inline(always)]
     pub fn word(self, i: u64) -> u32 {
-        let (index, lane) = (i / BLOCK as u64, i as usize % BLOCK);
-        let (two, second) = (lane / 2, lane % 2 != 0);
-        whole(upper(self.upper_halves(index)[two], second), lower(self.lower_halves(index)[two], second))
+        self.word_of(0, i)
+    }
+
+    /// Returns the word of element or group `i` in a sequence: 0 for a formula's first word, 1 for its second.
+    #[inline(always)]
+    pub fn word_of(self, sequence: u32, i: u64) -> u32 {
+        let (index, lane) = (i / BLOCK as u64, i as u32 % BLOCK as u32);
+        let is = |bit: u32| lane & bit != 0;
+        // On a GPU an array with an index that is not known would be in memory.
+        let two = |[a, b, c, d]: [u32; 4]| {
+            let [even, odd] = if is(4) { [c, d] } else { [a, b] };
+            if is(2) { odd } else { even }
+        };
+        let (above, below) = (two(self.upper_halves(sequence, index)), two(self.lower_halves(sequence, index)));
+        whole(upper(above, is(1)), lower(below, is(1)))
     }
 }

@@ -301,7 +301,13 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
         i += 1;
     }
     hash = (hash ^ (info.row_operands as u64) << 16 ^ info.row_results as u64).wrapping_mul(PRIME);
-    hash = (hash ^ (info.is_random as u64) << 8 ^ info.indices as u64).wrapping_mul(PRIME);
+    let mut random = 0;
+    i = 0;
+    while i < info.random.len() {
+        random = random << 4 | info.random[i] as u64 + 1;
+        i += 1;
+    }
+    hash = (hash ^ random << 8 ^ info.indices as u64).wrapping_mul(PRIME);
     let mut i = 0;
     while i < info.operands.len() {
         hash = (hash ^ code(info.stored_operand(i))).wrapping_mul(PRIME);
@@ -377,6 +383,7 @@ pub const fn of_symbol(symbol: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Each;
     use crate::f16;
 
     const RELU: OpInfo = OpInfo { name: "relu", operands: &["x"], formula: "x.relu()", ..OpInfo::FORMULA };
@@ -487,7 +494,7 @@ mod tests {
             name: "two",
             operands: &["a", "b"],
             operand_types: if BOOL { &[None, Some(DType::Bool)] } else { &[] },
-            is_random: RANDOM,
+            random: if RANDOM { &[Each::Element] } else { &[] },
             ..OpInfo::FORMULA
         };
         fn from_words(_: &crate::ParamWords) -> Self {

@@ -12,8 +12,8 @@ use core::cell::Cell;
 use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::num::Logic;
 pub use pointwise_core::philox::elements;
-use pointwise_core::philox::{BLOCK, lower, upper, whole};
-use pointwise_core::{Blocks, Philox, RandomOp, RandomWord, Value};
+use pointwise_core::philox::{BLOCK, MAX_RANDOM_WORDS, lower, upper, whole};
+use pointwise_core::{Blocks, Draw, Each, Philox, RandomOp, RandomWord, Value};
 
 use crate::element::Bool;
 use crate::memory;
@@ -125,25 +125,95 @@ pub unsafe fn register_copy<E, O, const MASK: bool, const V: usize, const L: usi
     }
 }
 
-/// Returns the words of elements `first .. first + V`. `ask` gets the upper half of each word and asks it all that the
-/// caller will ask. If an answer needs more bits, the lower halves are computed, too; else the lower bits mean nothing.
+/// Returns the words of elements `first .. first + V` from sequence 0. `ask` gets the upper half of each word and asks it
+/// all that the caller will ask. If an answer needs more bits, the lower halves are computed, too; else the lower bits mean
+/// nothing.
 #[inline(always)]
-pub(crate) fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
+fn words<const V: usize>(blocks: &Blocks, first: u64, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; V] {
     let asked = Cell::new(false);
-    let mut words = [0; V];
-    let two = upper_halves::<V>(blocks, first);
-    unroll!(i < V => { words[i] = upper(two[i / 2], i % 2 != 0); });
+    let mut words = above::<V>(blocks, 0, first);
     unroll!(i < V => { ask(i, RandomWord::upper(words[i], &asked)); });
     if asked.get() {
-        let place = placed(blocks).unwrap_or_else(|| blocks.given());
-        let two = halves::<V>(
-            first,
-            #[inline(always)]
-            |index| place.lower_halves(index),
-        );
-        unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
+        complete(&mut words, blocks, 0, first);
     }
     words
+}
+
+/// Returns all words of `V` neighbours of a call, for an op with the words of `random`; `first` is the number of the first
+/// one behind [`Draw::first`]. `ask` is as for [`words`].
+#[inline(always)]
+pub(crate) fn all_words<const V: usize>(
+    random: &'static [Each],
+    draw: &Draw,
+    first: u64,
+    ask: impl Fn(usize, [RandomWord<'_>; MAX_RANDOM_WORDS]),
+) -> [[u32; V]; MAX_RANDOM_WORDS] {
+    let at = draw.first + first;
+    let asked = [const { Cell::new(false) }; MAX_RANDOM_WORDS];
+    let mut words = [[0; V]; MAX_RANDOM_WORDS];
+    unroll!(at most 2: k < random.len() => {
+        words[k] = match random[k] {
+            Each::Element => above::<V>(&draw.blocks, k as u32, at),
+            _ => shared::<V>(draw, k, first),
+        };
+    });
+    unroll!(i < V => {
+        let mut given = [RandomWord::from(0); MAX_RANDOM_WORDS];
+        unroll!(at most 2: k < random.len() => {
+            given[k] = match random[k] {
+                Each::Element => RandomWord::upper(words[k][i], &asked[k]),
+                _ => words[k][i].into(),
+            };
+        });
+        ask(i, given);
+    });
+    unroll!(at most 2: k < random.len() => {
+        if asked[k].get() {
+            complete(&mut words[k], &draw.blocks, k as u32, at);
+        }
+    });
+    words
+}
+
+/// Returns word `k` of `V` neighbours, which share it with theirs. Most vectors have one group: its word is made once.
+#[inline(always)]
+fn shared<const V: usize>(draw: &Draw, k: usize, first: u64) -> [u32; V] {
+    let place = placed(&draw.blocks).unwrap_or_else(|| draw.blocks.given());
+    let (mut group, last) = (draw.group(k, first), draw.group(k, first + V as u64 - 1));
+    let mut words = [0; V];
+    // The elements of this vector before those of the group at hand.
+    let mut before = 0;
+    loop {
+        thread::no_unrolling();
+        let word = place.word_of(k as u32, group);
+        unroll!(i < V => { words[i] = if i as u64 >= before { word } else { words[i] }; });
+        if group == last {
+            return words;
+        }
+        group += 1;
+        before = group * draw.shared[k] - (draw.first + first);
+    }
+}
+
+/// Returns the upper halves of the words of elements `first .. first + V` from a sequence.
+#[inline(always)]
+fn above<const V: usize>(blocks: &Blocks, sequence: u32, first: u64) -> [u32; V] {
+    let mut words = [0; V];
+    let two = upper_halves::<V>(blocks, sequence, first);
+    unroll!(i < V => { words[i] = upper(two[i / 2], i % 2 != 0); });
+    words
+}
+
+/// Joins the lower halves of words to the upper ones.
+#[inline(always)]
+fn complete<const V: usize>(words: &mut [u32; V], blocks: &Blocks, sequence: u32, first: u64) {
+    let place = placed(blocks).unwrap_or_else(|| blocks.given());
+    let two = halves::<V>(
+        first,
+        #[inline(always)]
+        |index| place.lower_halves(sequence, index),
+    );
+    unroll!(i < V => { words[i] = whole(words[i], lower(two[i / 2], i % 2 != 0)); });
 }
 
 /// The highest bit of each half of a word.
@@ -155,7 +225,7 @@ const ONES: u32 = 0x0001_0001;
 /// word. The other bits mean nothing.
 #[inline(always)]
 fn dropped<const V: usize>(blocks: &Blocks, first: u64, last: u32) -> [u32; MOST / 2] {
-    let two = upper_halves::<V>(blocks, first);
+    let two = upper_halves::<V>(blocks, 0, first);
     let most = (last >> 17) * ONES;
     let mut dropped = [0; MOST / 2];
     let mut nearest = !HIGHEST;
@@ -249,17 +319,17 @@ fn placed(blocks: &Blocks) -> Option<Philox> {
 /// Returns the upper halves of elements `first .. first + V`. For a place in memory each block computes the round keys
 /// again: kept, they would take 20 registers, also in calls that have no such place.
 #[inline(always)]
-fn upper_halves<const V: usize>(blocks: &Blocks, first: u64) -> [u32; MOST / 2] {
+fn upper_halves<const V: usize>(blocks: &Blocks, sequence: u32, first: u64) -> [u32; MOST / 2] {
     match placed(blocks) {
         None => halves::<V>(
             first,
             #[inline(always)]
-            |index| blocks.upper_halves(index),
+            |index| blocks.upper_halves(sequence, index),
         ),
         Some(place) => halves::<V>(
             first,
             #[inline(always)]
-            |index| place.upper_halves(index),
+            |index| place.upper_halves(sequence, index),
         ),
     }
 }

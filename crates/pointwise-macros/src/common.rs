@@ -319,7 +319,13 @@ fn data(op: &Op, form: &Form) -> TokenStream {
     let shared = (shared != 0).then(|| quote!(shared_gradients: #shared,));
     let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
     let kind = Ident::new(form.kind, Span::call_site());
-    let is_random = op.is_random();
+    let random = op.arguments.iter().filter_map(|argument| match argument {
+        Argument::Bits(each) => {
+            let each = Ident::new(&format!("{each:?}"), Span::call_site());
+            Some(quote!(#core::Each::#each))
+        }
+        _ => None,
+    });
     let indices = if op.kind == OpKind::Generator { 0 } else { op.indices() as u8 };
     let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
     let params = form.params.iter().map(|param| {
@@ -403,7 +409,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 #of_weights
                 #shared
                 #kept
-                is_random: #is_random,
+                random: &[#(#random),*],
                 indices: #indices,
                 results: &[#(#result_names),*],
                 shape: &[#(#dimensions),*],
@@ -423,6 +429,9 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         }
     }
 }
+
+/// The random words of an element.
+pub(crate) const RANDOM_WORDS: [&str; 2] = ["bits", "more_bits"];
 
 /// The indices of an element. A formula that takes fewer has the last of them.
 pub(crate) const INDICES: [&str; 3] = ["plane", "row", "column"];
@@ -457,7 +466,7 @@ fn operand(value: &Value, k: usize) -> TokenStream {
 
 /// The arguments, those that are there, with operands from number `before` on, and the row by a method of `Asked`.
 fn arguments_behind(op: &Op, before: usize, row: &TokenStream, is_there: impl Fn(&Ident) -> bool) -> Vec<TokenStream> {
-    let bits = hidden("bits");
+    let mut words = RANDOM_WORDS.iter().map(|name| hidden(name));
     let mut operands = before..;
     let mut indices = dimensions(op).iter();
     let mut argument = |argument: &Argument| match argument {
@@ -467,7 +476,10 @@ fn arguments_behind(op: &Op, before: usize, row: &TokenStream, is_there: impl Fn
             Some(quote!(self.#name))
         }
         Argument::Operand(_) | Argument::Param(_) => None,
-        Argument::Bits => Some(quote!(#bits)),
+        Argument::Bits(_) => {
+            let word = words.next();
+            Some(quote!(#word))
+        }
         Argument::Row(_) => {
             let asked = hidden("asked");
             Some(quote!(#asked.#row()))
@@ -554,14 +566,15 @@ pub(crate) fn pattern(names: &[Ident]) -> TokenStream {
     }
 }
 
-/// The impl of `Formula`, of operands in `values` and `truths`, the random word in `bits` and the indices.
+/// The impl of `Formula`, of operands in `values` and `truths`, the random words in `bits` and `more_bits`, and the indices.
 pub(crate) fn implementation(form: &Form, body: TokenStream) -> TokenStream {
     let core = core();
     let generic = &form.generic;
     let ident = &generic.ident;
     let this = form.at(&quote!(#ident));
     let (operands, results) = form.counts();
-    let (values, truths, bits, at) = (hidden("values"), hidden("truths"), hidden("bits"), hidden("at"));
+    let (values, truths, at) = (hidden("values"), hidden("truths"), hidden("at"));
+    let [bits, more_bits] = RANDOM_WORDS.map(hidden);
     let [plane, row, column] = INDICES.map(hidden);
     quote! {
         #[allow(unused_variables)]
@@ -573,7 +586,7 @@ pub(crate) fn implementation(form: &Form, body: TokenStream) -> TokenStream {
                 #truths: [bool; #operands],
                 #at: #core::At<'_>,
             ) -> ([#ident; #results], [bool; #results]) {
-                let #core::At { word: #bits, index: [#plane, #row, #column] } = #at;
+                let #core::At { words: [#bits, #more_bits], index: [#plane, #row, #column] } = #at;
                 #body
             }
         }

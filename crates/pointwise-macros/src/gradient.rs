@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::common::{Form, arguments_of_gradient, core, dimensions, hidden, implementation, pattern};
+use crate::common::{Form, RANDOM_WORDS, arguments_of_gradient, core, dimensions, hidden, implementation, pattern};
 use crate::rows;
 use crate::signature::{Argument, Op, OpKind, ParamKind};
 
@@ -36,7 +36,7 @@ pub(crate) fn items(op: &Op) -> TokenStream {
 /// own derivatives, which its gradient is multiplied with.
 fn derived(op: &Op, form: &Form) -> TokenStream {
     let core = core();
-    let (values, truths, bits) = (hidden("values"), hidden("truths"), hidden("bits"));
+    let (values, truths) = (hidden("values"), hidden("truths"));
     let (type_name, ident) = (&op.type_name, &op.generic.ident);
     let tangents = form.results.len();
     let dual = quote!(#core::dual::Dual::<#ident, #tangents>);
@@ -47,6 +47,7 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
     };
     let (mut at, mut variable) = (grads.len(), 0_usize);
     let mut indices = dimensions(op).iter();
+    let mut words = RANDOM_WORDS.iter().map(|name| hidden(name));
     let arguments = op.arguments.iter().map(|argument| match argument {
         Argument::Operand(value) => {
             let k = at;
@@ -64,7 +65,10 @@ fn derived(op: &Op, form: &Form) -> TokenStream {
             let tangent = variable - 1;
             quote!(#dual::variable(#saved, #tangent, #seed))
         }
-        Argument::Bits => quote!(#bits),
+        Argument::Bits(_) => {
+            let word = words.next();
+            quote!(#word)
+        }
         Argument::Index => {
             let index = indices.next().map(|name| hidden(name));
             quote!(#index)

@@ -46,7 +46,9 @@ use words::Words;
 ///   i64 or u8. It is a `T` of the formula, converted; the op is of floats.
 /// * An operand of an op on rows with `#[weight]` is a row that serves all rows. Its gradient is summed over the rows, in f32, if a
 ///   call gives it so.
-/// * One argument may be `RandomWord`: a random word for each element.
+/// * One argument or two may be `RandomWord`: a random word for each element, the second independent of the first. With
+///   `#[each(sample)]`, `#[each(channel)]` or `#[each(row)]` the elements of a sample (one index of the first dimension), of a
+///   channel (of the first two) or of a row (all along the last) share the word.
 /// * One argument may be `Row<T>`: the formula then reduces over the last dimension of its operands, by `row.sum(v)`,
 ///   `row.mean(v)`, `row.max(v)` and `row.min(v)`, at most three together, none of them under a branch. `row.len()` is the
 ///   number of elements, `row.index()` the element's place, and `row.stored(v)` a value rounded to the element type. An operand

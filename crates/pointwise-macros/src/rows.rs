@@ -595,7 +595,7 @@ fn arguments_at(
                 ParamKind::Whole | ParamKind::Flag => quote!(#default),
             }
         }
-        Argument::Bits | Argument::Index => unreachable!("rows have neither"),
+        Argument::Bits(_) | Argument::Index => unreachable!("rows have neither"),
     };
     op.arguments.iter().map(argument).collect()
 }

@@ -21,6 +21,7 @@ const MAX_RESULTS: usize = 4;
 const MAX_WORDS: usize = 8;
 const MAX_WORDS_OF_GENERATORS: usize = 4;
 const MAX_INDICES: usize = 3;
+const MAX_RANDOM_WORDS: usize = 2;
 
 /// An op: the words and the signature, checked.
 pub(crate) struct Op {
@@ -110,10 +111,20 @@ impl Value {
     }
 }
 
+/// The elements that share a random word, as `pointwise_core::Each` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Each {
+    Element,
+    Sample,
+    Channel,
+    Row,
+}
+
 /// An argument of the function, in its place.
 pub(crate) enum Argument {
     Operand(Value),
-    Bits,
+    /// A random word, by what has one of its own.
+    Bits(Each),
     /// An index of the element in the result.
     Index,
     /// The row, by the name that it has in the formula.
@@ -324,7 +335,7 @@ impl Op {
     }
 
     pub(crate) fn is_random(&self) -> bool {
-        self.arguments.iter().any(|argument| matches!(argument, Argument::Bits))
+        self.arguments.iter().any(|argument| matches!(argument, Argument::Bits(_)))
     }
 
     /// How many of an element's indices a generator takes.
@@ -385,7 +396,7 @@ impl Argument {
         match self {
             Argument::Operand(value) => Some(&value.name),
             Argument::Param(param) => Some(&param.name),
-            Argument::Bits | Argument::Index | Argument::Row(_) => None,
+            Argument::Bits(_) | Argument::Index | Argument::Row(_) => None,
         }
     }
 }
@@ -461,7 +472,7 @@ fn operands(arguments: &[Argument]) -> impl Iterator<Item = &Value> {
 
 /// Returns the kind that the signature and the words say together.
 fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words::Type]) -> Result<OpKind> {
-    let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits));
+    let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits(_)));
     if let Some(span) = words.gated {
         let are_plain = operands(arguments).all(|operand| operand.fixed.is_none() && !operand.is_channel);
         let has_index = arguments.iter().any(|argument| matches!(argument, Argument::Index));
@@ -687,7 +698,7 @@ fn types(words: &Words, bound: Bound, name: &Ident) -> Result<Vec<words::Type>> 
 fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
     let mut arguments = Vec::new();
     let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
-    let (mut has_bits, mut has_value, mut has_channel, mut row, mut indices) = (false, false, false, None, 0);
+    let (mut bits, mut has_value, mut has_channel, mut row, mut indices) = (0, false, false, None, 0);
     for input in &mut function.sig.inputs {
         let argument = match input {
             FnArg::Receiver(receiver) => {
@@ -700,6 +711,7 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
         let is_channel = take_word(argument, "channel")?;
         let is_weight = take_word(argument, "weight")?;
         let stored = take_stored(argument)?;
+        let each = take_each(argument)?;
         let name = match &*argument.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
             other => return Err(Error::new(other.span(), "an argument of an op has a name: write `x: T`")),
@@ -722,6 +734,10 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
             let why = format!("`#[stored(..)]` is for operands of type {generic}: remove it here");
             return Err(Error::new(span, why));
         }
+        let is_random = is_last_segment(&argument.ty, "RandomWord");
+        if let (Some((_, span)), false) = (each, is_random) {
+            return Err(Error::new(span, "`#[each(..)]` is for random words: remove it here"));
+        }
         if let Some(settings) = settings {
             let param = param(name, argument, settings, generic)?;
             words += param.kind.words();
@@ -731,11 +747,15 @@ fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
                 return Err(Error::new(param.name.span(), why));
             }
             arguments.push(Argument::Param(param));
-        } else if is_last_segment(&argument.ty, "RandomWord") {
-            if std::mem::replace(&mut has_bits, true) {
-                return Err(Error::new(argument.span(), "an element has one random word: remove this argument"));
+        } else if is_random {
+            bits += 1;
+            if bits > MAX_RANDOM_WORDS {
+                return Err(Error::new(
+                    argument.span(),
+                    "a formula takes at most 2 random words: remove this argument",
+                ));
             }
-            arguments.push(Argument::Bits);
+            arguments.push(Argument::Bits(each.map_or(Each::Element, |(each, _)| each)));
         } else if is_last_segment(&argument.ty, "Row") {
             if row.replace(name.clone()).is_some() {
                 return Err(Error::new(argument.span(), "an element has one row: remove this argument"));
@@ -851,13 +871,34 @@ fn take_stored(argument: &mut PatType) -> Result<Option<(words::Type, Span)>> {
     Ok(found)
 }
 
+/// Takes the attribute `#[each(sample)]` from an argument: the elements that share the random word, and where that stands.
+fn take_each(argument: &mut PatType) -> Result<Option<(Each, Span)>> {
+    const HOW: &str =
+        "say which elements share the random word: `#[each(sample)]`, `#[each(channel)]` or `#[each(row)]`";
+    let mut found = None;
+    for attribute in argument.attrs.extract_if(.., |attribute| attribute.path().is_ident("each")) {
+        if found.is_some() {
+            return Err(Error::new(attribute.span(), "`#[each]` stands here twice: remove one"));
+        }
+        let word: Ident = attribute.parse_args().map_err(|_| Error::new(attribute.span(), HOW))?;
+        let each = match &*word.to_string() {
+            "sample" => Each::Sample,
+            "channel" => Each::Channel,
+            "row" => Each::Row,
+            _ => return Err(Error::new(word.span(), HOW)),
+        };
+        found = Some((each, word.span()));
+    }
+    Ok(found)
+}
+
 /// Takes the attribute `#[param(..)]` from an argument.
 fn take_param(argument: &mut PatType) -> Result<Option<Settings>> {
     let mut found = None;
     for attribute in std::mem::take(&mut argument.attrs) {
         if !attribute.path().is_ident("param") {
-            let why = "of attributes, an argument of an op has `#[param(default = ..)]`, `#[stored(..)]`, `#[channel]` or \
-                 `#[weight]`";
+            let why = "of attributes, an argument of an op has `#[param(default = ..)]`, `#[stored(..)]`, `#[each(..)]`, \
+                 `#[channel]` or `#[weight]`";
             return Err(Error::new(attribute.span(), why));
         }
         if found.is_some() {

@@ -141,7 +141,7 @@ fn data_say_what_the_signature_says() {
                 ::core::option::Option::Some(::pointwise::__private::core::DType::Bool)
             ],
             channel_operands: 0u16,
-            is_random: true,
+            random: &[::pointwise::__private::core::Each::Element],
             indices: 0u8,
             results: &["y", "kept"],
         },

@@ -6,7 +6,7 @@ mod slopes;
 mod values;
 
 use pointwise::info::declared_ops;
-use pointwise::kernel::{At, Entry, OpDef};
+use pointwise::kernel::{At, Draw, Entry, OpDef};
 use pointwise::{DType, Device, Number, Operand, Philox, Tensor};
 
 use crate::{Error, params};
@@ -147,7 +147,7 @@ fn check(def: &'static OpDef, dtype: DType, device: &Device) -> Result<(), Error
         }
         call.range()?;
         // A channel is a dimension of its own.
-        if def.info.indices > 0 && def.info.channel_operands == 0 {
+        if def.info.has_place() && def.info.channel_operands == 0 {
             call.planes([3, 5, 11])?;
         }
     }
@@ -202,7 +202,7 @@ impl Call<'_> {
         });
         let operands = operands.collect::<pointwise::Result<Vec<_>>>()?;
         let what = format!("{rows} x {columns}, layout {turn}");
-        self.compare(&what, &operands, [rows, columns], |i| {
+        self.compare(&what, &operands, |i| {
             let (row, column) = (i / columns, i % columns);
             inputs.iter().map(|input| input.values[row * input.strides[0] + column * input.strides[1]]).collect()
         })
@@ -223,13 +223,12 @@ impl Call<'_> {
         });
         let tensors = tensors.collect::<pointwise::Result<Vec<_>>>()?;
         let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
-        self.compare("the whole range", &operands, [1, n], |i| values.iter().map(|values| values[i]).collect())
+        self.compare("the whole range", &operands, |i| values.iter().map(|values| values[i]).collect())
     }
 
     /// A call on planes, whose elements lie one after another.
     fn planes(&self, shape: [usize; 3]) -> Result<(), Error> {
         let info = &self.def.info;
-        let [_, rows, columns] = shape;
         let mut inputs = Vec::new();
         for k in 0..info.operands.len() {
             let of = info.operand_type(k, self.dtype);
@@ -238,31 +237,24 @@ impl Call<'_> {
             inputs.push((computed(info, k, values), Tensor::from_bytes(self.device, of, &bytes, shape)?));
         }
         let operands: Vec<Operand<'_>> = inputs.iter().map(|(_, tensor)| Operand::from(tensor)).collect();
-        self.compare(&format!("planes of {shape:?}"), &operands, [rows, columns], |i| {
+        self.compare(&format!("planes of {shape:?}"), &operands, |i| {
             inputs.iter().map(|(values, _)| values[i]).collect()
         })
     }
 
-    /// Compares the results of a call with the formula, of so many rows a plane and columns a row. `at` gives the operands of an
-    /// element.
-    fn compare(
-        &self,
-        what: &str,
-        operands: &[Operand<'_>],
-        [rows, columns]: [usize; 2],
-        at: impl Fn(usize) -> Vec<f64>,
-    ) -> Result<(), Error> {
+    /// Compares the results of a call with the formula. `at` gives the operands of an element.
+    fn compare(&self, what: &str, operands: &[Operand<'_>], at: impl Fn(usize) -> Vec<f64>) -> Result<(), Error> {
         let Call { def, dtype, device, set } = *self;
         let info = &def.info;
         let results = def.kernel(set).of_type(dtype).rng(RNG).run(operands)?;
         let Some(oracle) = def.oracle(dtype, set)? else { return Ok(()) };
+        let draw = Draw { blocks: RNG.blocks(), ..Draw::of(info.random, results[0].shape()) };
         let got: Vec<Vec<f64>> = (0..results.len())
             .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
             .collect::<pointwise::Result<_>>()?;
         for i in 0..got[0].len() {
             let x = at(i);
-            let index = [i / (rows * columns), i / columns % rows, i % columns].map(|index| index as u32);
-            let place = At { word: RNG.word(i as u64).into(), index };
+            let place = At::of(&draw, i as u64);
             for (k, exact) in oracle.at(&x, place).into_iter().enumerate() {
                 let got = got[k][i];
                 let bound = Bound::of(info, k, dtype);

@@ -38,7 +38,7 @@ enum Step {
 fn choices(dtype: DType) -> Vec<&'static OpDef> {
     let is_plain = |def: &&OpDef| {
         let info = &def.info;
-        info.supports(dtype) && !info.is_random && info.results.len() == 1 && info.channel_operands == 0
+        info.supports(dtype) && !info.is_random() && info.results.len() == 1 && info.channel_operands == 0
     };
     info::all().filter(is_plain).collect()
 }

@@ -1,6 +1,7 @@
 //! The ops of a library as JSON: what Python makes schemas, fakes, gradients and signatures from.
 
 use pointwise::DType;
+use pointwise::info::Each;
 use pointwise::rope::{ROPE, RopePairs};
 use serde_json::{Value, json};
 
@@ -50,7 +51,8 @@ fn op(op: &OpSpec) -> Value {
         "promotes": op.promotes,
         "refuses_bool": op.refuses_bool,
         "constant": op.is_constant,
-        "random": op.is_random,
+        "random": op.is_random(),
+        "shared_words": op.random.iter().any(|each| *each != Each::Element),
         "indices": op.indices,
         "double": op.has_oracle,
         "doc": op.doc.trim(),

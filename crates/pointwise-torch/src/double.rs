@@ -1,7 +1,7 @@
 //! Ops in f64 on the CPU, block by block: arithmetic in loops that vectorise, all others by the formula that checks the
 //! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
-use pointwise::kernel::At;
+use pointwise::kernel::{At, Draw};
 use pointwise::prelude::Num;
 use pointwise::{Number, Philox};
 use serde_json::Value;
@@ -186,8 +186,8 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
     let mut x: Vec<Column> = numbers.map(|number| [number; BLOCK]).collect();
     let mut y = vec![[0.0; BLOCK]; items.len() - *tensors];
     let (mut given, mut made) = (vec![0.0; x.len()], vec![0.0; y.len()]);
-    let size = |behind: usize| sizes.iter().rev().nth(behind).map_or(1, |&size| size as u64);
-    let (rows, columns) = (size(1).max(1), size(0).max(1));
+    let shape: Vec<usize> = sizes.iter().map(|&size| size as usize).collect();
+    let draw = Draw { blocks: rng.blocks(), ..Draw::of(op.random, &shape) };
     let mut element = 0_u64;
     layout::each(1, sizes, items, &mut |sizes, items| {
         let count = sizes.first().map_or(1, |count| *count as usize);
@@ -208,9 +208,7 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
             }
             for i in 0..length {
                 given.iter_mut().zip(&x).for_each(|(given, x)| *given = x[i]);
-                let word = if op.is_random { rng.word(element) } else { 0 };
-                let index = [element / (rows * columns), element / columns % rows, element % columns];
-                let at = At { word: word.into(), index: index.map(|index| index as u32) };
+                let at = if op.has_place() { At::of(&draw, element) } else { 0.into() };
                 element += 1;
                 formula(&given, at, &mut made);
                 y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);

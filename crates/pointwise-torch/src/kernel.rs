@@ -117,7 +117,7 @@ impl Library {
             };
             arguments.push(format!("{kind} {}", param.name));
         }
-        if op.is_random {
+        if op.is_random() {
             arguments.push("Tensor seed".to_owned());
         }
         let results = if slot.out {
@@ -245,7 +245,7 @@ fn run_op(api: &Api, op: &OpSpec, slot: &Slot, words: &mut [Word], count: usize)
             NumberKind::Bool => Number::Bool(stack.next() as u8 != 0),
         })
         .collect();
-    let seed = op.is_random.then(|| stack.tensor());
+    let seed = op.is_random().then(|| stack.tensor());
     let outs: Vec<Tensor> = if slot.out { op.results.iter().map(|_| stack.tensor()).collect() } else { Vec::new() };
     let rng = match &seed {
         // SAFETY: the tensor is held until the launch; torch keeps its memory in the order of the stream.

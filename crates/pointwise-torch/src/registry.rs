@@ -2,7 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{ParamInfo, ParamKind, all, declared_ops, every};
+use pointwise::info::{Each, ParamInfo, ParamKind, all, declared_ops, every};
 use pointwise::kernel::{At, OpDef, Rng};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorViewMut,
@@ -35,8 +35,8 @@ pub(crate) struct OpSpec {
     pub(crate) refuses_bool: bool,
     /// Whether its results depend on no operand.
     pub(crate) is_constant: bool,
-    /// Whether it takes a place in a random sequence.
-    pub(crate) is_random: bool,
+    /// The random words that it takes, from a place in a random sequence: what has one of its own.
+    pub(crate) random: &'static [Each],
     /// How many indices of its elements it takes.
     pub(crate) indices: u8,
     /// Whether it can run in f64 on the CPU.
@@ -228,7 +228,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
         promotes: info.promotes(),
         refuses_bool: info.properties.refuses_bool,
         is_constant: info.properties.constant,
-        is_random: info.is_random,
+        random: info.random,
         indices: info.indices,
         has_oracle: false,
         is_family: false,
@@ -335,9 +335,14 @@ impl OpSpec {
         }
     }
 
+    /// True if it draws random words.
+    pub(crate) fn is_random(&self) -> bool {
+        !self.random.is_empty()
+    }
+
     /// True if it knows its elements' places in the result.
     pub(crate) fn has_place(&self) -> bool {
-        self.is_random || self.indices > 0
+        self.is_random() || self.indices > 0
     }
 
     /// The formula in f64, of operands (a bool as 0 or 1), and a random word or indices.

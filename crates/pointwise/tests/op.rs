@@ -348,7 +348,7 @@ fn formulas_take_indices_beside_operands() {
     let drawn = (0..21_000).map(|i| if place.word(i as u64) >> 31 == 0 { number(i) } else { 0 });
     assert!(drawn.eq(got));
     let oracle = CausalScores::def().oracle(DType::F32, &[]).unwrap().unwrap();
-    assert_eq!(oracle.at(&[5.0, 2.0], At { word: 0.into(), index: [0, 3, 1] }), [1.0]);
+    assert_eq!(oracle.at(&[5.0, 2.0], At::new([0; 2], [0, 3, 1])), [1.0]);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn ops_are_data() {
         (info.name, info.operands, info.results),
         ("every_kind", &["x", "keep", "y"][..], &["y", "is_kept", "rest"][..])
     );
-    assert_eq!((info.bool_operands(), info.bool_results(), info.is_random), (0b10, 0b10, true));
+    assert_eq!((info.bool_operands(), info.bool_results(), info.is_random()), (0b10, 0b10, true));
     assert_eq!(info.types, [DType::F32, DType::BF16]);
     let params: Vec<_> = info.params.iter().map(|param| (param.name, param.default, param.kind)).collect();
     let kinds = [ParamKind::Probability, ParamKind::Whole, ParamKind::Flag, ParamKind::Open];

@@ -83,3 +83,70 @@ fn stochastic_rounding_has_the_mean() {
         }
     }
 }
+
+/// Samples, channels and rows of `shape`, which are of `len` elements each, have one value each.
+fn groups(y: &Tensor, len: usize) -> Vec<f64> {
+    values(y)
+        .chunks(len)
+        .map(|group| {
+            assert!(group.iter().all(|y| *y == group[0]), "{group:?}");
+            group[0]
+        })
+        .collect()
+}
+
+#[test]
+fn samples_channels_and_rows_share_words() {
+    for device in devices() {
+        // Groups that vectors straddle, of a vector, and of many; kernels of rows and strided ones, too.
+        for shape in [[300, 2, 1, 3], [41, 8, 2, 8], [3, 5, 61, 100], [7, 1, 1, 1]] {
+            for dtype in [DType::F32, DType::BF16, DType::F8E5M2] {
+                let ones = Tensor::full(&device, 1.0, shape).unwrap().to_dtype(dtype).unwrap();
+                let turned = ones.view().transpose(2, 3).unwrap();
+                let [n, c, h, w] = shape;
+                let samples = groups(&noise::drop_path(0.0, &ones, 0.5, RNG).unwrap(), c * h * w);
+                let channels = groups(&noise::channel_dropout(&ones, 0.5, RNG).unwrap(), h * w);
+                let rows = groups(&noise::row_gain(&ones, 1.0, 0.0, RNG).unwrap(), w);
+                let keeps = |i: usize| RNG.word(i as u64) < 1 << 31;
+                let expected = |n: usize| (0..n).map(|i| if keeps(i) { 2.0 } else { 0.0 }).collect::<Vec<_>>();
+                assert_eq!((samples, channels), (expected(n), expected(n * c)), "{shape:?} of {dtype} on {device}");
+                assert_eq!(
+                    groups(&noise::channel_dropout(turned, 0.5, RNG).unwrap(), h * w),
+                    expected(n * c),
+                    "{device}"
+                );
+                let gain = |i: usize| 2.0 * (RNG.word(i as u64) >> 8) as f64 / f64::from(1 << 24);
+                for (i, got) in rows.into_iter().enumerate() {
+                    assert!(
+                        (got - gain(i)).abs() <= 0.13 * gain(i),
+                        "row {i} of {shape:?}, {dtype} on {device}: {got}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_second_word_is_another() {
+    for device in devices() {
+        let zeros = full(&device, 0.0);
+        let second = values(&noise::row_gain(&zeros, 0.0, 1.0, RNG).unwrap());
+        let first = values(&noise::uniform_noise(&zeros, 1.0, RNG).unwrap());
+        let product = |(a, b): (&f64, &f64)| a * b;
+        let correlation = second.iter().zip(&first).map(product).sum::<f64>() / N as f64 * 12.0;
+        assert!(correlation.abs() < 5.0 / f64::sqrt(N as f64), "{device}: {correlation}");
+    }
+}
+
+#[test]
+fn gradients_draw_shared_words_again() {
+    for device in devices() {
+        let x = Tensor::full(&device, 1.0, [37, 5, 3]).unwrap();
+        let y = noise::drop_path(0.0, &x, 0.25, RNG).unwrap();
+        let (residual, branch) = noise::drop_path_backward(1.0, &x, &x, 0.25, RNG).unwrap();
+        assert_eq!((values(&residual), values(&branch)), (vec![1.0; 37 * 15], values(&y)), "{device}");
+        let y = noise::row_gain(&x, 0.5, 0.0, RNG).unwrap();
+        assert_eq!(values(&noise::row_gain_backward(1.0, &x, 0.5, 0.0, RNG).unwrap()), values(&y), "{device}");
+    }
+}

@@ -56,3 +56,14 @@ pub fn sliding_window<T: Real>(
     let back = i64::from(row) - i64::from(column);
     if back >= 0 && back < window { T::ZERO } else { fill }
 }
+
+/// A residual branch that a whole sample skips with probability `p` (stochastic depth).
+#[op(f32, f16, bf16, ulp = 4)]
+pub fn drop_path<T: Real>(
+    residual: T,
+    branch: T,
+    #[each(sample)] bits: RandomWord,
+    #[param(default = 0.1, probability)] p: T,
+) -> T {
+    residual + branch.dropout(p, bits)
+}

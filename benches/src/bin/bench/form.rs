@@ -233,7 +233,7 @@ fn params(row: &Row, info: &OpInfo) -> Result<Params> {
             continue;
         }
         // The shape of the row, and the place to draw from, are no parameters of the formula.
-        let is_beside = name == "strategy" || info.shape.contains(&name.as_str()) || info.is_random && name == "seed";
+        let is_beside = name == "strategy" || info.shape.contains(&name.as_str()) || info.is_random() && name == "seed";
         if is_beside {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::num::Value;
 use crate::op::{RandomOp, TableOp, Word, Words};
-use crate::{DType, Kind, OpInfo, ParamInfo, ParamKind, Properties};
+use crate::{DType, Each, Kind, OpInfo, ParamInfo, ParamKind, Properties};
 
 /// The element types.
 const TYPES: &[DType] = &DType::FLOATS;
@@ -57,7 +57,7 @@ pub const DROPOUT: OpInfo = OpInfo {
     name: "dropout",
     kind: Kind::Random,
     operands: &["x"],
-    is_random: true,
+    random: &[Each::Element],
     params: &[ParamInfo { kind: ParamKind::Probability, ..ParamInfo::number("p", 0.5) }],
     types: TYPES,
     doc: "Each element times `1 / (1 - p)`, or +0 with probability p (Philox4x32-10).\n",

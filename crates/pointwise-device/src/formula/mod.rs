@@ -24,6 +24,7 @@ pub use table::table;
 
 use pointwise_core::formula::{Formula, OpData, goes_across, takes_turns};
 use pointwise_core::launch::{ACROSS, GROUP, Groups, NUMBER, ONCE, PASSING, SPLITS, Steps, how};
+use pointwise_core::philox::MAX_RANDOM_WORDS;
 use pointwise_core::{At, Draw, Logic, Value};
 
 use crate::element::Bool;
@@ -105,20 +106,20 @@ unsafe fn finish_values<E, F, O, const N: usize, const R: usize, const V: usize>
             at = tensors.draw.next(at);
         });
     }
-    let mut words = [0; V];
-    if const { O::INFO.is_random } {
-        // The results are contiguous: an element's place is its index.
-        let first = tensors.draw.first + at[0] as u64;
-        // Only the questions to the words remain of this evaluation.
-        words = random::words::<V>(
-            &tensors.draw.blocks,
-            first,
+    let mut words = [[0; V]; MAX_RANDOM_WORDS];
+    if const { O::INFO.is_random() } {
+        // The results are contiguous: an element's place is its index. Only the questions to the words remain of this
+        // evaluation.
+        words = random::all_words::<V>(
+            const { O::INFO.random },
+            &tensors.draw,
+            at[0] as u64,
             #[inline(always)]
-            |i, word| _ = op.apply(values[i], truths[i], At { word, index: index[i] }),
+            |i, words| _ = op.apply(values[i], truths[i], At { words, index: index[i] }),
         );
     }
     unroll!(i < V => {
-        let (of_type, of_bool) = op.apply(values[i], truths[i], At { word: words[i].into(), index: index[i] });
+        let (of_type, of_bool) = op.apply(values[i], truths[i], At::new([words[0][i], words[1][i]], index[i]));
         unroll!(at most 8: k < R => {
             results[k][i] = of_type[k];
             answers[k][i] = Logic(of_bool[k]);

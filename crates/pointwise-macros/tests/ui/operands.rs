@@ -64,7 +64,19 @@ pub fn pattern<T: Real>((a, b): (T, T)) -> T { a }
 pub fn same_name<T: Real>(x: T, x: T) -> T { x }
 
 #[op(floats, exact)]
-pub fn two_words<T: Real>(x: T, bits: RandomWord, more: RandomWord) -> T { x }
+pub fn three_words<T: Real>(x: T, bits: RandomWord, more: RandomWord, most: RandomWord) -> T { x }
+
+#[op(floats, exact)]
+pub fn word_of_a_batch<T: Real>(x: T, #[each(batch)] bits: RandomWord) -> T { x }
+
+#[op(floats, exact)]
+pub fn word_of_nothing<T: Real>(x: T, #[each] bits: RandomWord) -> T { x }
+
+#[op(floats, exact)]
+pub fn word_of_each_twice<T: Real>(x: T, #[each(row)] #[each(row)] bits: RandomWord) -> T { x }
+
+#[op(floats, exact)]
+pub fn each_operand<T: Real>(#[each(row)] x: T) -> T { x }
 
 #[op(floats, exact)]
 pub fn name_of_the_gradient<T: Real>(grad: T) -> T { grad }

@@ -53,7 +53,7 @@ fn point(
     let results: Vec<usize> = (0..info.results.len()).filter(|&k| info.result_has_gradient(k)).collect();
     let grads: Vec<f64> = results.iter().map(|_| 0.5 + random.unit()).collect();
     let (word, place) = (random.next_u64(), random.next_u64());
-    let element = At { word: (word as u32).into(), index: [0, 8, 16].map(|by| (place >> by) as u32 % 8) };
+    let element = At::new([word as u32, (word >> 32) as u32], [0, 8, 16].map(|by| (place >> by) as u32 % 8));
     let value = |at: usize, of: f64| {
         let mut x = x.clone();
         x[at] = of;

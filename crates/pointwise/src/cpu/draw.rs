@@ -2,30 +2,67 @@
 
 use std::cell::Cell;
 
-use pointwise_core::philox::{self, BLOCK as EACH};
-use pointwise_core::{Draw, RandomWord};
+use pointwise_core::philox::{self, BLOCK as EACH, MAX_RANDOM_WORDS};
+use pointwise_core::{Draw, Each, RandomWord};
 
 use super::operand::BLOCK;
 
 /// Philox blocks of a block of elements that need not begin with one.
 const BLOCKS: usize = BLOCK / EACH + 1;
 
-/// Returns the words of the first `len` elements. `ask` gets the upper half of each word and asks it all that the caller
-/// will ask. If an answer needs more bits, the lower halves are computed, too; else the lower bits mean nothing.
+/// The words of the elements of a block.
+type Words = [[u32; BLOCK]; MAX_RANDOM_WORDS];
+
+/// Returns the words of the first `len` elements, for an op with the words of `random`. `ask` gets the upper half of each
+/// element's own words and asks it all that the caller will ask. If an answer needs more bits, the lower halves are computed,
+/// too; else the lower bits mean nothing.
 #[inline(always)]
-pub(super) fn drawn(draw: &Draw, len: usize, ask: impl Fn(usize, RandomWord<'_>)) -> [u32; BLOCK] {
-    let asked = Cell::new(false);
-    let mut words = halves(draw.first, |index| draw.blocks.upper_halves(index), philox::upper);
-    for (i, &word) in words[..len].iter().enumerate() {
-        ask(i, RandomWord::upper(word, &asked));
+pub(super) fn drawn(
+    random: &[Each],
+    draw: &Draw,
+    len: usize,
+    ask: impl Fn(usize, [RandomWord<'_>; MAX_RANDOM_WORDS]),
+) -> Words {
+    let asked = [const { Cell::new(false) }; MAX_RANDOM_WORDS];
+    let mut words = [[0; BLOCK]; MAX_RANDOM_WORDS];
+    for (k, (words, each)) in words.iter_mut().zip(random).enumerate() {
+        *words = match each {
+            Each::Element => halves(draw.first, |index| draw.blocks.upper_halves(k as u32, index), philox::upper),
+            _ => shared(draw, k, len),
+        };
     }
-    if asked.get() {
-        let lower = halves(draw.first, |index| draw.blocks.given().lower_halves(index), philox::lower);
-        for (word, lower) in words.iter_mut().zip(lower) {
-            *word = philox::whole(*word, lower);
+    for i in 0..len {
+        ask(
+            i,
+            std::array::from_fn(|k| match random.get(k) {
+                Some(Each::Element) => RandomWord::upper(words[k][i], &asked[k]),
+                _ => words[k][i].into(),
+            }),
+        );
+    }
+    for (k, words) in words.iter_mut().enumerate() {
+        if asked[k].get() {
+            let place = draw.blocks.given();
+            let lower = halves(draw.first, |index| place.lower_halves(k as u32, index), philox::lower);
+            for (word, lower) in words.iter_mut().zip(lower) {
+                *word = philox::whole(*word, lower);
+            }
         }
     }
     words
+}
+
+/// Returns word `k` of the first `len` elements, which share it with their neighbours.
+fn shared(draw: &Draw, k: usize, len: usize) -> [u32; BLOCK] {
+    let place = draw.blocks.given();
+    let (mut all, mut i) = ([0; BLOCK], 0);
+    while i < len {
+        let group = draw.group(k, i as u64);
+        let left = ((group + 1) * draw.shared[k] - draw.first - i as u64).min((len - i) as u64) as usize;
+        all[i..i + left].fill(place.word_of(k as u32, group));
+        i += left;
+    }
+    all
 }
 
 /// Returns planes, rows and columns of the first `len` elements; zeros if none are `wanted`.

@@ -8,6 +8,7 @@ use std::num::Wrapping;
 
 use pointwise_core::element::Bool;
 use pointwise_core::formula::{Formula, OpData, ParamWords};
+use pointwise_core::philox::MAX_RANDOM_WORDS;
 use pointwise_core::{At, DType, Draw, Element, Logic, OpInfo, SignChange, Value, Word, maths};
 
 use super::draw::{drawn, indices};
@@ -525,17 +526,17 @@ unsafe fn compute<E, F, O, const N: usize, const R: usize>(
     if const { O::INFO.has_place() } {
         let index = indices(draw, len, const { O::INFO.indices > 0 });
         let index = |i: usize| index.map(|of_all| of_all[i]);
-        let mut words = [0; BLOCK];
-        if const { O::INFO.is_random } {
+        let mut words = [[0; BLOCK]; MAX_RANDOM_WORDS];
+        if const { O::INFO.is_random() } {
             // The first evaluation only asks for words: its results go nowhere.
-            words = drawn(draw, len, |i, word| {
+            words = drawn(const { O::INFO.random }, draw, len, |i, words| {
                 let (values, truths) = of(i);
-                _ = op.apply(values, truths, At { word, index: index(i) });
+                _ = op.apply(values, truths, At { words, index: index(i) });
             });
         }
         while i < len {
             let (values, truths) = of(i);
-            put(i, op.apply(values, truths, At { word: words[i].into(), index: index(i) }));
+            put(i, op.apply(values, truths, At::new(words.map(|of_all| of_all[i]), index(i))));
             i += 1;
         }
     } else if let Some(angle) = const { angle::<E, O>() }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use pointwise_core::op::Words;
-use pointwise_core::{Draw, Element, Philox, RandomOp, TableOp, Value};
+use pointwise_core::{Draw, Each, Element, Philox, RandomOp, TableOp, Value};
 
 use super::draw::drawn;
 use super::lanes::{load, store};
@@ -69,7 +69,7 @@ where
         while done < n {
             let len = BLOCK.min(n - done);
             let draw = Draw { blocks, first: start + done as u64, ..Draw::NONE };
-            let words = drawn(&draw, len, |_, word| _ = word.is_at_most(last));
+            let [words, _] = drawn(&[Each::Element], &draw, len, |_, [word, _]| _ = word.is_at_most(last));
             let mut values = Buffer::<E>::NEW;
             let values = &mut values.0[..len];
             // SAFETY: done + len <= n; the caller's contract. Every value is written by the first loop.

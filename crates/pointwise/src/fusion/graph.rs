@@ -140,7 +140,7 @@ impl Graph {
     pub fn op(&mut self, def: &'static OpDef, args: &[Value], params: &[Number]) -> Result<Vec<Value>> {
         let info = &def.info;
         let why = match () {
-            () if info.is_random => Some("it draws random words"),
+            () if info.is_random() => Some("it draws random words"),
             () if info.indices > 0 => Some("it takes the indices of its elements"),
             () if info.is_of_rows() => Some("it reduces over rows"),
             () if info.has_stored() => Some("it has tensors of several types"),

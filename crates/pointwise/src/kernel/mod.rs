@@ -51,7 +51,7 @@ pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracl
 use generator::{Indices, SizesFn};
 pub use lookup::Lookup;
 pub use operand::{Bound, Operand};
-pub use pointwise_core::At;
+pub use pointwise_core::{At, Draw};
 pub use promote::result_type;
 pub(crate) use promote::{computed_type, met, promoted};
 pub use rewrite::{Rewrite, RewriteFn};

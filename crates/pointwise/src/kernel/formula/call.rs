@@ -698,7 +698,7 @@ impl<'r> Kernel<'r> {
         targets: &Results<'_, T>,
     ) -> Result<()> {
         let info = &self.def.info;
-        if !info.is_random {
+        if !info.is_random() {
             return Ok(());
         }
         self.rng.check(info.name, &ready.device, targets.views.iter().flatten())
@@ -742,8 +742,8 @@ impl<'r> Kernel<'r> {
                 sizes: self.sizes(ready.dtype),
                 words: &ready.words,
                 draw: Draw {
-                    blocks: if info.is_random { self.rng.on_cpu()?.blocks() } else { Draw::NONE.blocks },
-                    ..place(&ready.shape)
+                    blocks: if info.is_random() { self.rng.on_cpu()?.blocks() } else { Draw::NONE.blocks },
+                    ..Draw::of(info.random, &ready.shape)
                 },
             };
             // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
@@ -789,12 +789,6 @@ impl<'r> Kernel<'r> {
             Some(operand) => info.operand_type(operand, dtype).size(),
         })
     }
-}
-
-/// Returns the place of the first element of a result: the sizes of its rows and planes.
-pub(super) fn place(shape: &Shape) -> Draw {
-    let size = |behind: usize| shape.iter().rev().nth(behind).map_or(1, |&size| size as u32);
-    Draw { sizes: [size(1), size(0)], ..Draw::NONE }
 }
 
 /// Fails if an index beyond 32 bits is asked for.

@@ -4,7 +4,7 @@ use pointwise_core::formula::{goes_across, lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::{Draw, row};
 
-use super::call::{CheckedOperands, Kernel, Results, place};
+use super::call::{CheckedOperands, Kernel, Results};
 use super::def::Table;
 use crate::cuda::Context;
 use crate::error::Result;
@@ -132,7 +132,7 @@ impl Kernel<'_> {
         }
         let entry = self.def.kernel_of(ready.dtype, choice.class, choice.looked.is_some())?;
         let function = entry.function(context)?;
-        let rng = self.rng.view().filter(|_| info.is_random);
+        let rng = self.rng.view().filter(|_| info.is_random());
         let (views, results) = (ready.views.iter().flatten().chain(rng), targets.views.iter().flatten());
         let queue = Launcher { context, function, held: self.settings.hold(context, views, results)?, threads };
         let operands = info.operands.len();
@@ -144,8 +144,8 @@ impl Kernel<'_> {
             words: pairs.as_ref().map_or(numbers_and_parameters, |table| [std::slice::from_ref(table), &[]]),
             draw: info.has_place().then(|| Draw {
                 // SAFETY: the caller's contract.
-                blocks: if info.is_random { unsafe { self.rng.blocks() } } else { Draw::NONE.blocks },
-                ..place(&ready.shape)
+                blocks: if info.is_random() { unsafe { self.rng.blocks() } } else { Draw::NONE.blocks },
+                ..Draw::of(info.random, &ready.shape)
             }),
         };
         // SAFETY: the entry is of the class, its arguments are these; the caller's contract.
