@@ -2,18 +2,24 @@
 //! conversions, which are there without the feature `family`, too.
 
 #[cfg(feature = "family")]
+mod bound;
+#[cfg(feature = "family")]
 mod composites;
 mod convert;
+#[cfg(feature = "family")]
+mod dropout;
+#[cfg(feature = "family")]
+mod expressions;
 #[cfg(feature = "family")]
 mod formulas;
 #[cfg(feature = "family")]
 mod objects;
 #[cfg(feature = "family")]
+mod operators;
+#[cfg(feature = "family")]
 mod positions;
 #[cfg(feature = "family")]
 mod power;
-#[cfg(feature = "family")]
-mod random;
 
 use std::sync::OnceLock;
 
@@ -23,8 +29,12 @@ crate::include_kernels!();
 
 #[cfg(feature = "family")]
 pub use composites::MASKED_FILL;
+
+/// The types of calls of single ops, which the module `kernel` has, too.
 #[cfg(feature = "family")]
-pub use positions::SinusoidalLayout;
+pub(crate) mod fronts {
+    pub use super::{bound::Bound, dropout::DropoutKernel, positions::SinusoidalLayout};
+}
 
 /// The functions that ops of the family name as `__rewrite(..)`.
 #[cfg(feature = "family")]
@@ -36,7 +46,7 @@ pub mod rewrites {
 pub mod kernels {
     pub use super::convert::to_dtype;
     #[cfg(feature = "family")]
-    pub use super::{objects::*, positions::objects::*, random::objects::*};
+    pub use super::{dropout::objects::*, objects::*, positions::objects::*};
 }
 
 /// The ops as functions. An operand is a tensor, a view or a number; a parameter is any number, or `Number::Default`.
@@ -45,7 +55,7 @@ pub mod kernels {
 pub mod ops {
     pub use super::convert::ops::*;
     #[cfg(feature = "family")]
-    pub use super::{formulas::*, positions::ops::*, random::ops::*};
+    pub use super::{dropout::ops::*, formulas::*, positions::ops::*};
     // These take precedence over the functions of the same names.
     #[cfg(feature = "family")]
     pub use super::composites::{
@@ -60,6 +70,8 @@ pub mod ops {
         rope_non_neox_into, rope_yarn, rope_yarn_inplace, rope_yarn_into,
     };
 }
+
+pub(crate) use convert::pairs as conversions;
 
 /// The kernels embedded in this build.
 pub const fn embedded() -> &'static crate::embed::Kernels {
@@ -106,7 +118,7 @@ pub fn encodings() -> impl Iterator<Item = &'static OpDef> {
 /// Returns dropout, dropout with a mask, and its gradient.
 pub fn dropout() -> impl Iterator<Item = &'static OpDef> {
     #[cfg(feature = "family")]
-    return random::all();
+    return dropout::all();
     #[cfg(not(feature = "family"))]
     std::iter::empty()
 }

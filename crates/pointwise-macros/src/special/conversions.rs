@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
-use super::{Place, element, static_entry};
+use super::{Place, element};
 use crate::entry::Entry;
 use crate::words::Type;
 
@@ -72,7 +72,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
     pairs().map(of_pair).collect()
 }
 
-/// The functions `cpu` and `entry`, which find the loop and the kernel of a pair.
+/// The functions `cpu` and `entries`, which find the loop and the kernels of a pair: by single elements, and by vectors.
 pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
     let core = quote!(#root::__private::core);
     let dtypes = |(from, to): (Type, Type)| {
@@ -87,28 +87,27 @@ pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
         let pair = dtypes((from, to));
         let [flat, strided] = CLASSES.map(|class| {
             let symbol = symbol(from, to, class);
-            static_entry(root, given, &symbol, &quote!(#core::row::of_symbol(#symbol)))
+            quote!(#root::kernel::Entry::new(#symbol, #core::row::of_symbol(#symbol), &#given))
         });
         quote! {
-            #pair => match class {
-                #root::kernel::Class::Flat => #flat,
-                #root::kernel::Class::Rows | #root::kernel::Class::Strided => #strided,
+            #pair => {
+                static ENTRIES: [#root::kernel::Entry; 2] = [#strided, #flat];
+                ::core::option::Option::Some(&ENTRIES)
             }
         }
     });
     quote! {
-        fn cpu(from: #core::DType, to: #core::DType) -> ::core::option::Option<#root::cpu::FormulaFn> {
+        pub(crate) fn cpu(from: #core::DType, to: #core::DType) -> ::core::option::Option<#root::cpu::FormulaFn> {
             match (from, to) {
                 #(#loops,)*
                 _ => ::core::option::Option::None,
             }
         }
 
-        fn entry(
+        pub(crate) fn entries(
             from: #core::DType,
             to: #core::DType,
-            class: #root::kernel::Class,
-        ) -> ::core::option::Option<&'static #root::kernel::Entry> {
+        ) -> ::core::option::Option<&'static [#root::kernel::Entry; 2]> {
             match (from, to) {
                 #(#kernels,)*
                 _ => ::core::option::Option::None,

@@ -56,7 +56,11 @@ pub(crate) fn definitions(Place { root, given }: &Place) -> TokenStream {
         quote! {
             static #list: [#root::__private::GeneratorTyped; #count] = #typed;
             pub(super) static #name: #root::kernel::OpDef =
-                #root::kernel::OpDef::of_indices::<#this>(&#list, ::core::option::Option::None).of_shapes(#sizes);
+                #root::kernel::OpDef::of_shapes::<#this>(
+                    &#list,
+                    ::core::option::Option::None,
+                    ::core::option::Option::Some(#sizes),
+                );
         }
     });
     let (count, names) = (GENERATORS.len(), GENERATORS.iter().map(|each| format_ident!("{}", each.name)));

@@ -65,7 +65,7 @@ pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
         let (element, dtype) = (element(&core, each), format_ident!("{}", each.dtype()));
         let this = this(&core, &element);
         loops.extend(quote! {
-            #core::DType::#dtype => ::core::option::Option::Some(#root::cpu::random::<#element, #this>),
+            #core::DType::#dtype => ::core::option::Option::Some(cpu::random::<#element, #this>),
         });
         for mask in [false, true] {
             let entries = STRATEGIES.map(|strategy| {
@@ -81,7 +81,7 @@ pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
         }
     }
     quote! {
-        pub(super) fn loops(dtype: #core::DType) -> ::core::option::Option<#root::cpu::RandomFn> {
+        pub(super) fn loops(dtype: #core::DType) -> ::core::option::Option<cpu::RandomFn> {
             match dtype {
                 #loops
                 _ => ::core::option::Option::None,

@@ -17,7 +17,7 @@ type Words = [[u32; BLOCK]; MAX_RANDOM_WORDS];
 /// element's own words and asks it all that the caller will ask. If an answer needs more bits, the lower halves are computed,
 /// too; else the lower bits mean nothing.
 #[inline(always)]
-pub(super) fn drawn(
+pub(crate) fn drawn(
     random: &[Each],
     draw: &Draw,
     len: usize,
@@ -67,7 +67,7 @@ fn shared(draw: &Draw, k: usize, len: usize) -> [u32; BLOCK] {
 
 /// Returns planes, rows and columns of the first `len` elements; zeros if none are `wanted`.
 #[inline(always)]
-pub(super) fn indices(draw: &Draw, len: usize, wanted: bool) -> [[u32; BLOCK]; 3] {
+pub(crate) fn indices(draw: &Draw, len: usize, wanted: bool) -> [[u32; BLOCK]; 3] {
     let mut all = [[0; BLOCK]; 3];
     if !wanted {
         return all;

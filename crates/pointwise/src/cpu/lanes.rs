@@ -9,7 +9,7 @@ use pointwise_core::{DType, Element};
 use super::level::BASELINE;
 
 /// True if elements are converted by F16C.
-pub(super) const fn by_f16c<E: Element>(level: u8) -> bool {
+pub(crate) const fn by_f16c<E: Element>(level: u8) -> bool {
     cfg!(target_arch = "x86_64") && level > BASELINE && matches!(E::DTYPE, DType::F16)
 }
 
@@ -18,7 +18,7 @@ pub(super) const fn by_f16c<E: Element>(level: u8) -> bool {
 /// # Safety
 /// `x` is aligned and valid for as many elements; the processor has `LEVEL`.
 #[inline(always)]
-pub(super) unsafe fn load<E: Element, const LEVEL: u8>(x: *const E, values: &mut [MaybeUninit<E::Compute>]) {
+pub(crate) unsafe fn load<E: Element, const LEVEL: u8>(x: *const E, values: &mut [MaybeUninit<E::Compute>]) {
     #[cfg(target_arch = "x86_64")]
     if const { by_f16c::<E>(LEVEL) } {
         // SAFETY: the compute type of f16 is an f32 in memory; the caller's contract.
@@ -35,7 +35,7 @@ pub(super) unsafe fn load<E: Element, const LEVEL: u8>(x: *const E, values: &mut
 /// # Safety
 /// `y` is aligned and valid for as many elements; all values are initialised; the processor has `LEVEL`.
 #[inline(always)]
-pub(super) unsafe fn store<E: Element, const LEVEL: u8>(values: &[MaybeUninit<E::Compute>], y: *mut E) {
+pub(crate) unsafe fn store<E: Element, const LEVEL: u8>(values: &[MaybeUninit<E::Compute>], y: *mut E) {
     #[cfg(target_arch = "x86_64")]
     if const { by_f16c::<E>(LEVEL) } {
         // SAFETY: as in `load`.
@@ -103,7 +103,7 @@ mod f16c {
     /// # Safety
     /// Valid for `n` elements; the processor has `LEVEL`.
     #[inline(always)]
-    pub(super) unsafe fn load<const LEVEL: u8>(x: *const u16, values: *mut f32, n: usize) {
+    pub(crate) unsafe fn load<const LEVEL: u8>(x: *const u16, values: *mut f32, n: usize) {
         let whole = n - n % LANES;
         // SAFETY: the caller's contract; lanes at the end go by arrays of their own.
         unsafe {
@@ -122,7 +122,7 @@ mod f16c {
     /// # Safety
     /// Valid for `n` elements; the processor has `LEVEL`.
     #[inline(always)]
-    pub(super) unsafe fn store<const LEVEL: u8>(values: *const f32, y: *mut u16, n: usize) {
+    pub(crate) unsafe fn store<const LEVEL: u8>(values: *const f32, y: *mut u16, n: usize) {
         let whole = n - n % LANES;
         // SAFETY: as in `load`.
         unsafe {

@@ -4,16 +4,16 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The instructions that every processor of the target has.
-pub(super) const BASELINE: u8 = 1;
+pub(crate) const BASELINE: u8 = 1;
 /// AVX2, FMA and F16C: every x86-64 processor since 2015 or so.
 #[cfg(target_arch = "x86_64")]
-pub(super) const AVX2: u8 = 2;
+pub(crate) const AVX2: u8 = 2;
 /// AVX-512 F, BW, DQ and VL beside them.
 #[cfg(target_arch = "x86_64")]
-pub(super) const AVX512: u8 = 3;
+pub(crate) const AVX512: u8 = 3;
 
 /// A loop that is compiled for each level.
-pub(super) trait Loop {
+pub(crate) trait Loop {
     /// Runs it: inlined into a function that has the level's instructions.
     ///
     /// # Safety
@@ -26,7 +26,7 @@ pub(super) trait Loop {
 /// # Safety
 /// The loop's contract.
 #[inline(always)]
-pub(super) unsafe fn at_best<L: Loop>(of: L) {
+pub(crate) unsafe fn at_best<L: Loop>(of: L) {
     // SAFETY: the processor has the level; the caller's contract.
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -44,7 +44,7 @@ pub(super) unsafe fn at_best<L: Loop>(of: L) {
 /// # Safety
 /// The loop's contract.
 #[inline(always)]
-pub(super) unsafe fn at_better<L: Loop>(of: L) {
+pub(crate) unsafe fn at_better<L: Loop>(of: L) {
     // SAFETY: the processor has the level; the caller's contract.
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -60,7 +60,7 @@ pub(super) unsafe fn at_better<L: Loop>(of: L) {
 /// # Safety
 /// The contract of [`Loop::run`] holds.
 #[inline(always)]
-pub(super) unsafe fn at<const LEVEL: u8, L: Loop>(of: L) {
+pub(crate) unsafe fn at<const LEVEL: u8, L: Loop>(of: L) {
     // SAFETY: the caller's contract.
     unsafe {
         match LEVEL {
@@ -109,7 +109,7 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 /// is lower.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn level() -> u8 {
+pub(crate) fn level() -> u8 {
     // Nothing else is published with it, and all threads find the same.
     match LEVEL.load(Ordering::Relaxed) {
         0 => {
@@ -146,7 +146,7 @@ fn allowed() -> u8 {
 /// Runs `work` at each level that the processor has. Tests that run beside it may run at any of them meanwhile, which
 /// changes no result.
 #[cfg(all(test, target_arch = "x86_64"))]
-pub(super) fn at_each(mut work: impl FnMut(u8)) {
+pub(crate) fn at_each(mut work: impl FnMut(u8)) {
     let best = find();
     for level in BASELINE..=best {
         LEVEL.store(level, Ordering::Relaxed);

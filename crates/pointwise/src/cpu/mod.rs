@@ -5,17 +5,13 @@
 //! fused multiply-add is a library call, so the baseline is right but slow. All give the same bits.
 
 pub(crate) mod blocks;
-mod draw;
+pub(crate) mod draw;
 mod formula;
 mod generator;
-mod lanes;
-mod level;
-mod operand;
+pub(crate) mod lanes;
+pub(crate) mod level;
+pub(crate) mod operand;
 pub(crate) mod parallel;
-#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
-mod random;
-#[cfg(feature = "family")]
-pub(crate) mod rope;
 mod rows;
 mod runs;
 mod stored;
@@ -25,8 +21,6 @@ pub use formula::{FormulaFn, formula, op};
 pub(crate) use generator::run_generator;
 pub use generator::{GeneratorFn, generator};
 pub use operand::{Source, Target};
-#[cfg_attr(not(feature = "family"), allow(dead_code, unused_imports))] // dropout is of the family
-pub(crate) use random::{RandomFn, random, run_random};
 pub use rows::{FoldFn, RowsFn, fold_sums, rows};
 pub(crate) use rows::{FoldRun, RowsRun};
 pub(crate) use runs::runs;

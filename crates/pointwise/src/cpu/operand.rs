@@ -21,7 +21,7 @@ pub struct Source {
 impl Source {
     /// True if every element is the same.
     #[inline(always)]
-    pub(super) fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         self.word.is_some() || self.step == 0
     }
 
@@ -31,7 +31,7 @@ impl Source {
     /// # Safety
     /// If there are any values, the first element is valid for reading.
     #[inline(never)]
-    pub(super) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
+    pub(crate) unsafe fn spread<E: Element>(&self, values: &mut [MaybeUninit<E::Compute>]) {
         if let Some(word) = self.word {
             values.fill(MaybeUninit::new(E::Compute::from_word(word)));
         } else if self.step == 0 && !values.is_empty() {
@@ -44,7 +44,7 @@ impl Source {
     /// [`Source::spread`].
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
-    pub(super) fn has_elements<E: Element>(&self) -> bool {
+    pub(crate) fn has_elements<E: Element>(&self) -> bool {
         self.word.is_none_or(|word| {
             let number = E::Compute::from_word(word);
             E::narrow(number).widen().to_word() == number.to_word()
@@ -54,13 +54,13 @@ impl Source {
 
 /// Writes the element of a uniform operand `n` times.
 #[cfg(target_arch = "x86_64")]
-pub(super) struct Repeat<E> {
+pub(crate) struct Repeat<E> {
     /// The operand.
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// The first of the elements.
-    pub(super) to: *mut E,
+    pub(crate) to: *mut E,
     /// As many.
-    pub(super) n: usize,
+    pub(crate) n: usize,
 }
 
 /// # Safety
@@ -88,22 +88,22 @@ impl<E: Element> Loop for Repeat<E> {
 }
 
 /// Elements converted, computed and stored at a time: loops over buffers that stay in the first-level cache.
-pub(super) const BLOCK: usize = 256;
+pub(crate) const BLOCK: usize = 256;
 
 /// Values of a compute type, written up to some length. They begin a line of the cache: a vector that lies across two
 /// takes twice as long.
 #[repr(align(64))]
-pub(super) struct Buffer<E: Element, const LEN: usize = BLOCK>(pub(super) [MaybeUninit<E::Compute>; LEN]);
+pub(crate) struct Buffer<E: Element, const LEN: usize = BLOCK>(pub(crate) [MaybeUninit<E::Compute>; LEN]);
 
 impl<E: Element, const LEN: usize> Buffer<E, LEN> {
     /// A buffer without values.
-    pub(super) const NEW: Self = Buffer([const { MaybeUninit::uninit() }; LEN]);
+    pub(crate) const NEW: Self = Buffer([const { MaybeUninit::uninit() }; LEN]);
 }
 
 /// Has the cache fetch a block of elements of `size` bytes that comes after this one: while a loop over buffers is at
 /// work, nothing asks for memory.
 #[inline(always)]
-pub(super) fn prefetch(first: *const u8, size: usize) {
+pub(crate) fn prefetch(first: *const u8, size: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -119,13 +119,13 @@ pub(super) fn prefetch(first: *const u8, size: usize) {
 }
 
 /// Elements `start ..` of an operand that is not uniform, to buffers.
-pub(super) struct Fill<'a, E: Element> {
+pub(crate) struct Fill<'a, E: Element> {
     /// The operand.
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// The first element.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// As many elements.
-    pub(super) values: &'a mut [MaybeUninit<E::Compute>],
+    pub(crate) values: &'a mut [MaybeUninit<E::Compute>],
 }
 
 /// # Safety
@@ -157,13 +157,13 @@ pub struct Target {
 }
 
 /// Elements `start ..` of a result, from buffers: rounded.
-pub(super) struct Store<'a, E: Element> {
+pub(crate) struct Store<'a, E: Element> {
     /// The result.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// The first element.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// As many elements.
-    pub(super) values: &'a [MaybeUninit<E::Compute>],
+    pub(crate) values: &'a [MaybeUninit<E::Compute>],
 }
 
 /// # Safety

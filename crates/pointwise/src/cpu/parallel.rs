@@ -157,19 +157,15 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// A pointer that several threads use, each its own part.
-pub(super) struct Shared(pub(super) *mut u8);
+pub(crate) struct Shared(pub(crate) *mut u8);
 
 // SAFETY: what is behind the pointer is shared by contract of those who make one.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    pub(super) fn is_null(&self) -> bool {
-        self.0.is_null()
-    }
-
     /// # Safety
     /// `bytes` stays inside the allocation.
-    pub(super) unsafe fn at(&self, bytes: usize) -> *mut u8 {
+    pub(crate) unsafe fn at(&self, bytes: usize) -> *mut u8 {
         // SAFETY: the caller's contract.
         unsafe { self.0.add(bytes) }
     }

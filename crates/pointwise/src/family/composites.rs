@@ -1,11 +1,12 @@
 //! PyTorch functions that run several ops, or an op with other arguments: `add` and `sub` without their factor, `clamp`,
 //! `masked_fill`, `group_norm`.
 
+use super::bound::Bound;
 use crate::Number;
 use crate::error::{Error, ErrorKind, Result};
 use crate::family::formulas::{Maximum, Minimum, layer_norm};
 use crate::family::kernels;
-use crate::kernel::{Bound, OpDef, Operand};
+use crate::kernel::{OpDef, Operand};
 use crate::number::integer_range;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};

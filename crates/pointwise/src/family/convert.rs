@@ -2,18 +2,14 @@
 
 use pointwise_core::DType;
 
-use super::KERNELS;
 use crate::error::Result;
-use crate::kernel::{ConvertDef, ConvertKernel};
+use crate::kernel::ConvertKernel;
 use crate::{Tensor, TensorView};
-
-/// The conversions.
-static CONVERT: ConvertDef = ConvertDef { cpu, entry };
 
 /// `tensor.to(dtype)` as a kernel object.
 #[must_use]
 pub fn to_dtype() -> ConvertKernel {
-    CONVERT.kernel()
+    ConvertKernel::new()
 }
 
 /// The conversions as functions.
@@ -61,21 +57,26 @@ impl TensorView<'_> {
     }
 }
 
-pointwise_macros::host! { (crate) (KERNELS) Conversions; }
+/// The loops and kernels of every pair.
+pub(crate) mod pairs {
+    use super::super::KERNELS;
+
+    pointwise_macros::host! { (crate) (KERNELS) Conversions; }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Class, bits_of};
+    use crate::kernel::bits_of;
 
     #[test]
     fn every_pair_has_kernels() {
         for from in DType::ALL {
             for to in DType::ALL {
                 let (from, to) = if from == to { (bits_of(from), bits_of(to)) } else { (from, to) };
-                assert!(cpu(from, to).is_some(), "{from} {to}");
-                for class in [Class::Flat, Class::Strided] {
-                    let found = entry(from, to, class).unwrap();
+                assert!(pairs::cpu(from, to).is_some(), "{from} {to}");
+                let entries = pairs::entries(from, to).unwrap();
+                for (found, class) in entries.iter().zip(["strided", "flat"]) {
                     assert_eq!(found.symbol(), format!("convert_{from}_{to}_{class}"));
                     assert!(super::super::embedded().is_empty() || found.is_embedded(), "{found:?}");
                 }

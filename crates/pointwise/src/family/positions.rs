@@ -5,7 +5,8 @@ use pointwise_core::family::generator::{Alibi, Sinusoidal};
 use pointwise_core::op::Words;
 
 use crate::error::{ErrorKind, Result};
-use crate::kernel::{OpDef, wrong_shape};
+use crate::kernel::OpDef;
+use crate::kernel::generator::wrong_shape;
 use crate::shape::Shape;
 
 /// The columns of sines and of cosines in a sinusoidal encoding.

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::tensor::TensorView;
 
 /// An op must take the element type.
-pub(super) fn dtype(info: &OpInfo, dtype: DType) -> Result<()> {
+pub(crate) fn dtype(info: &OpInfo, dtype: DType) -> Result<()> {
     if info.supports(dtype) {
         return Ok(());
     }
@@ -57,7 +57,7 @@ pub(crate) fn threads(threads: u32) -> Result<()> {
 
 /// Another number of operands or results than the op has.
 #[cold]
-pub(super) fn wrong_count(info: &OpInfo, what: &str, names: &[&str], got: usize) -> Error {
+pub(crate) fn wrong_count(info: &OpInfo, what: &str, names: &[&str], got: usize) -> Error {
     ErrorKind::Unsupported {
         what: format!("{} with {got} {what}", info.name),
         advice: format!("it has {}: {}", names.len(), names.join(", ")),
@@ -67,7 +67,7 @@ pub(super) fn wrong_count(info: &OpInfo, what: &str, names: &[&str], got: usize)
 
 /// An op has neither a kernel nor a loop for a type that it takes.
 #[cold]
-pub(super) fn no_kernel(info: &OpInfo, dtype: DType) -> Error {
+pub(crate) fn no_kernel(info: &OpInfo, dtype: DType) -> Error {
     ErrorKind::NoKernel {
         symbol: format!("{} of {dtype}", info.name),
         why: "its table lists the type, but no code was made for it; please report this".to_owned(),

@@ -1,29 +1,40 @@
-//! Conversion between element types: its definition, and the kernel object.
+//! Conversion between element types: an op for each type that is converted to, and the kernel object.
 
-use pointwise_core::{DType, Draw, ParamWords};
+use pointwise_core::{DType, Draw, Kind, OpInfo};
 
 use super::choice::{Arguments, Choice, Launcher, Tensors};
 use super::walk::{Class, Walk, broadcast};
-use super::{Entry, LaunchSettings, cache_room, check};
+use super::{Entry, Kernel, KernelPlan, LaunchSettings, OpDef, Operand, OwnCall, OwnKernels, cache_room, check};
 use crate::Stream;
-use crate::cpu::{FormulaFn, FormulaRun};
-use crate::error::{Error, ErrorKind, Result};
-use crate::tensor::{Overlap, Tensor, TensorView, TensorViewMut, overlap};
+use crate::cpu::FormulaRun;
+use crate::error::Result;
+use crate::family::conversions;
+use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
-/// The conversions as the host knows them.
+/// The loops and kernels of the conversions to a type.
 #[derive(Debug)]
-pub(crate) struct ConvertDef {
-    /// The loop over elements on the CPU.
-    pub(crate) cpu: fn(DType, DType) -> Option<FormulaFn>,
-    /// The kernel of a class: by vectors, or by single elements.
-    pub(crate) entry: fn(DType, DType, Class) -> Option<&'static Entry>,
+struct Conversions {
+    to: DType,
 }
 
-impl ConvertDef {
-    pub(crate) const fn kernel(&'static self) -> ConvertKernel {
-        ConvertKernel { def: self, settings: LaunchSettings::new() }
-    }
+macro_rules! definitions {
+    ($($to:ident)*) => { [$({
+        static OWN: Conversions = Conversions { to: DType::$to };
+        let info = OpInfo {
+            name: "to_dtype",
+            kind: Kind::Convert,
+            operands: &["x"],
+            result_types: &[Some(DType::$to)],
+            types: &DType::ALL,
+            doc: "The elements as another type.\n",
+            ..OpInfo::FORMULA
+        };
+        OpDef::with_own_kernels(info, &OWN, None)
+    }),*] };
 }
+
+/// The conversions to each type, in the order of [`DType::ALL`].
+static TO: [OpDef; DType::ALL.len()] = definitions!(F32 F16 BF16 F8E4M3 F8E5M2 I8 I16 I32 I64 U8 Bool);
 
 /// The type whose elements are copied in place of others of the same width.
 pub(crate) const fn bits_of(dtype: DType) -> DType {
@@ -60,11 +71,19 @@ pub(crate) const fn bits_of(dtype: DType) -> DType {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ConvertKernel {
-    def: &'static ConvertDef,
     pub(super) settings: LaunchSettings,
 }
 
 impl ConvertKernel {
+    pub(crate) const fn new() -> Self {
+        ConvertKernel { settings: LaunchSettings::new() }
+    }
+
+    /// The op that converts to `dtype`.
+    fn kernel(&self, dtype: DType) -> Kernel<'static> {
+        Kernel { settings: self.settings.clone(), ..TO[dtype as usize].kernel(&[]) }
+    }
+
     /// As [`ConvertKernel::on`], where there is one.
     pub(super) fn on_stream(mut self, stream: Option<&Stream>) -> Self {
         self.settings.stream = stream.cloned();
@@ -76,10 +95,7 @@ impl ConvertKernel {
     /// # Errors
     /// A stream of another device, bad launch settings, a missing kernel, out of memory, the driver's.
     pub fn run<'a>(&self, x: impl Into<TensorView<'a>>, dtype: DType) -> Result<Tensor> {
-        let x = x.into();
-        let mut y = Tensor::empty(x.device(), dtype, x.shape())?;
-        self.run_into(x, &mut y)?;
-        Ok(y)
+        self.kernel(dtype).run_one(&[Operand::View(x.into())])
     }
 
     /// The elements of `x` as those of `y`, of any strides. Allocates nothing and waits for nothing, so that a CUDA
@@ -88,85 +104,87 @@ impl ConvertKernel {
     /// # Errors
     /// As [`ConvertKernel::run`], and: another shape or device of `y`, views that share memory but are not the same.
     pub fn run_into<'a, 'b>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorViewMut<'b>>) -> Result<()> {
-        let (x, mut y) = (x.into(), y.into());
-        let what = || format!("the output of a conversion to {}", y.dtype());
-        check::output(what, &y.as_view(), (x.dtype(), y.dtype()), x.shape(), x.device())?;
-        if overlap(&x, &y.as_view()) == Overlap::Partial {
-            let what = format!("input and output of a conversion to {}", y.dtype());
-            return Err(ErrorKind::Overlap { what }.into());
-        }
-        let target = y.as_mut_ptr()?;
-        // SAFETY: shapes, device and overlap are checked; both views are borrowed until the call is queued, and noted
-        // as used on its stream.
-        unsafe { self.execute(&x, target, &y.as_view()) }
-    }
-
-    /// # Safety
-    /// `target` is the first element of `y`, which has the shape and device of `x`, may be written, and is equal to or
-    /// disjoint from it.
-    unsafe fn execute(&self, x: &TensorView<'_>, target: *mut u8, y: &TensorView<'_>) -> Result<()> {
-        self.settings.check(x.device())?;
-        if x.numel() == 0 {
-            return Ok(());
-        }
-        let (from, to) = match (x.dtype(), y.dtype()) {
-            (from, to) if from == to => (bits_of(from), bits_of(to)),
-            pair => pair,
-        };
-        let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), x.shape());
-        let walk = Walk::new(x.shape(), &[of(y), of(x)]);
-        let sizes = [to.size(), from.size()];
-        match x.device().context() {
-            None => {
-                let run = FormulaRun {
-                    op: (self.def.cpu)(from, to).ok_or_else(|| no_kernel(from, to))?,
-                    walk: &walk,
-                    operands: &[x.as_ptr()],
-                    given: &[None],
-                    results: &[target],
-                    sizes,
-                    words: &ParamWords::default(),
-                    draw: Draw::NONE,
-                };
-                // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
-                unsafe { run.run() };
-                Ok(())
-            }
-            Some(context) => {
-                let tensors = Tensors {
-                    at: [target.addr(), x.address()],
-                    sizes,
-                    results: 1,
-                    count: 2,
-                    numbers: 0,
-                    in_turns: false,
-                    goes_across: false,
-                };
-                let lanes = 16 / sizes[0].max(sizes[1]);
-                let room = cache_room(x.device());
-                let choice = match tensors.choose(&walk, lanes, self.settings.strategy, room) {
-                    choice if choice.class != Class::Rows => choice,
-                    // There are no kernels of vectors along rows.
-                    _ => Choice::singles(&walk, tensors),
-                };
-                let entry = (self.def.entry)(from, to, choice.class).ok_or_else(|| no_kernel(from, to))?;
-                let function = entry.function(context)?;
-                let held = self.settings.hold(context, [x], [y])?;
-                let queue = Launcher { context, function, held, threads: self.settings.threads };
-                let arguments = Arguments { tensors: 2, operands: 1, words: [&[], &[]], draw: None };
-                // SAFETY: the entry is of the class and takes these arguments; the walk is of the views' shapes and
-                // strides; the caller's contract.
-                unsafe { queue.run(&choice, arguments) }
-            }
-        }
+        let y = y.into();
+        self.kernel(y.dtype()).run_into(&[Operand::View(x.into())], &mut [y])
     }
 }
 
-#[cold]
-fn no_kernel(from: DType, to: DType) -> Error {
-    ErrorKind::NoKernel {
-        symbol: format!("of the conversion of {from} to {to}"),
-        why: "every pair should have one; please report this".to_owned(),
+impl Conversions {
+    /// The types between which a conversion from `from` moves elements: for a type to itself, integers of its width.
+    fn pair(&self, from: DType) -> (DType, DType) {
+        if from == self.to { (bits_of(from), bits_of(from)) } else { (from, self.to) }
     }
-    .into()
+}
+
+impl OwnKernels for Conversions {
+    unsafe fn run(&self, call: &OwnCall<'_>) -> Result<()> {
+        let ([Some(x)], [Some(y)], [target]) = (call.operands, call.results, call.pointers) else { return Ok(()) };
+        if x.numel() == 0 {
+            return Ok(());
+        }
+        let (from, to) = self.pair(call.dtype);
+        let walk = walk(x, y);
+        let Some(context) = x.device().context() else {
+            let run = FormulaRun {
+                op: conversions::cpu(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?,
+                walk: &walk,
+                operands: &[x.as_ptr()],
+                given: &[None],
+                results: &[*target],
+                sizes: [to.size(), from.size()],
+                words: call.words,
+                draw: Draw::NONE,
+            };
+            // SAFETY: the walk is of the views' shapes and strides; the caller's contract.
+            unsafe { run.run() };
+            return Ok(());
+        };
+        let choice = choose(call, (from, to), &walk, [y.address(), x.address()]);
+        let entries = conversions::entries(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?;
+        let function = entries[usize::from(choice.class == Class::Flat)].function(context)?;
+        let settings = &call.kernel.settings;
+        let queue = Launcher { context, function, held: settings.hold(context, [x], [y])?, threads: settings.threads };
+        let arguments = Arguments { tensors: 2, operands: 1, words: [&[], &[]], draw: None };
+        // SAFETY: the entry is of the class and takes these arguments; the walk is of the views' shapes and strides; the
+        // caller's contract.
+        unsafe { queue.run(&choice, arguments) }
+    }
+
+    fn plan(&self, call: &OwnCall<'_>) -> Result<KernelPlan> {
+        let info = &call.kernel.def.info;
+        let ([Some(x)], [Some(y)]) = (call.operands, call.results) else {
+            return Err(check::wrong_count(info, "operands", info.operands, 0));
+        };
+        let walk = walk(x, y);
+        let choice = choose(call, self.pair(call.dtype), &walk, [y.address(), x.address()]);
+        Ok(choice.plan(walk.dims().len(), call.kernel.settings.threads, x.numel() as u64))
+    }
+
+    fn entries(&self, dtype: DType) -> Option<&'static [Entry; 2]> {
+        let (from, to) = self.pair(dtype);
+        conversions::entries(from, to)
+    }
+
+    fn is_apart(&self, _: usize) -> bool {
+        false
+    }
+}
+
+/// The loop over the result, then the operand.
+fn walk(x: &TensorView<'_>, y: &TensorView<'_>) -> Walk<2> {
+    let of = |view: &TensorView<'_>| broadcast(view.shape(), view.strides(), x.shape());
+    Walk::new(x.shape(), &[of(y), of(x)])
+}
+
+/// The kernel for a walk over a result and an operand at these addresses.
+fn choose(call: &OwnCall<'_>, (from, to): (DType, DType), walk: &Walk<2>, at: [usize; 2]) -> Choice<2> {
+    let sizes = [to.size(), from.size()];
+    let tensors = Tensors { at, sizes, results: 1, count: 2, numbers: 0, in_turns: false, goes_across: false };
+    let device = call.operands[0].map_or_else(crate::Device::cpu, |x| *x.device());
+    let lanes = 16 / sizes[0].max(sizes[1]);
+    match tensors.choose(walk, lanes, call.kernel.settings.strategy, cache_room(&device)) {
+        choice if choice.class != Class::Rows => choice,
+        // There are no kernels of vectors along rows.
+        _ => Choice::singles(walk, tensors),
+    }
 }

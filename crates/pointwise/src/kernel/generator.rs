@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
 
-use super::grid::RESIDENT;
+use super::RESIDENT;
 use super::{Class, Entry, Kernel, KernelPlan, Strategy, check, params};
 use crate::Device;
 use crate::cpu::{self, GeneratorFn};
@@ -22,7 +22,7 @@ pub type GeneratorOracle = fn([u32; 3], Words) -> f64;
 ///
 /// # Errors
 /// Fails for a shape that the op does not make.
-pub(super) type SizesFn = fn(&Shape) -> Result<([usize; 3], Words)>;
+pub(crate) type SizesFn = fn(&Shape) -> Result<([usize; 3], Words)>;
 
 /// A generator in one element type: its loop and its kernels.
 #[derive(Debug)]
@@ -80,13 +80,14 @@ impl Indices {
     pub(in crate::kernel) const fn new<O: TableOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
+        sizes: Option<SizesFn>,
     ) -> Indices {
         let mut k = 0;
         while k < types.len() {
             row::check_generator::<O>(types[k].dtype, types[k].source, types[k].row);
             k += 1;
         }
-        Indices { rows: O::ROWS, types, oracle, sizes: None }
+        Indices { rows: O::ROWS, types, oracle, sizes }
     }
 
     fn typed(&self, info: &OpInfo, dtype: DType) -> Result<&GeneratorTyped> {

@@ -8,7 +8,7 @@ use pointwise_core::formula::ParamWords;
 use pointwise_core::launch::{CODES_THREADS, CODES_VECTORS, LOOKUPS, PAIRS, PAIRS_THREADS, pair_slot};
 use pointwise_core::{DType, Draw, OpInfo, row};
 
-use super::grid::RESIDENT;
+use super::RESIDENT;
 use super::{Class, Entry, OpDef};
 use crate::Stream;
 use crate::cpu::{Source, Target};

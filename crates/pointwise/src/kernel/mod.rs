@@ -7,16 +7,13 @@ mod binary;
 pub(crate) mod check;
 mod choice;
 mod convert;
-#[cfg(feature = "family")]
-mod dropout;
 mod entry;
 mod formula;
-mod generator;
-mod grid;
+pub(crate) mod generator;
 mod lookup;
 mod operand;
 pub(crate) mod params;
-mod promote;
+pub(crate) mod promote;
 mod rewrite;
 mod rng;
 pub(crate) mod scalar;
@@ -27,17 +24,12 @@ mod unary;
 mod walk;
 
 #[cfg(feature = "family")]
-pub use crate::family::SinusoidalLayout;
+pub use crate::family::fronts::*;
 pub use binary::{BinaryKernel, GatedKernel};
 pub use choice::KernelPlan;
-pub(crate) use convert::ConvertDef;
 pub use convert::ConvertKernel;
 pub(crate) use convert::bits_of;
-#[cfg(feature = "family")]
-pub use dropout::DropoutKernel;
 pub use entry::Entry;
-#[cfg(feature = "family")]
-pub(crate) use formula::Drawn;
 pub(crate) use formula::in_order;
 #[doc(hidden)]
 pub use formula::{Declared, Place, TypedRows, oracle, reference, reference_of_rows, results};
@@ -45,12 +37,11 @@ pub use formula::{
     Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, RowClass, RowOracle, RowReferenceFn,
     TermsFn, Typed, declared_ops,
 };
-#[cfg(feature = "family")]
-pub(crate) use generator::wrong_shape;
+pub(crate) use formula::{OwnCall, OwnKernels};
 pub use generator::{GeneratorKernel, GeneratorOracle, GeneratorTyped, IndexOracle};
 use generator::{Indices, SizesFn};
 pub use lookup::Lookup;
-pub use operand::{Bound, Operand};
+pub use operand::Operand;
 pub use pointwise_core::{At, Draw};
 pub use promote::result_type;
 pub(crate) use promote::{computed_type, met, promoted};
@@ -62,6 +53,9 @@ pub use ternary::TernaryKernel;
 pub use unary::UnaryKernel;
 pub use walk::Class;
 pub(crate) use walk::{Limit, OperandStrides, Places, Walk, broadcast};
+
+/// Threads that are resident on a multiprocessor of sm_80, sm_90 or sm_100, of kernels with at most 32 registers.
+const RESIDENT: u64 = 2048;
 
 /// Bytes of a device's level-2 cache that a call may fill with what it leaves there: results, and operands beside them
 /// as far as they fit. Other operands pass through, unless the results alone are larger. That is faster by up to 9 %

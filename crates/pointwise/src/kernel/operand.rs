@@ -42,29 +42,6 @@ impl<'a> From<&'a TensorViewMut<'_>> for Operand<'a> {
     }
 }
 
-/// A bound of `clamp`: a tensor, a number or none.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound<'a>(#[cfg_attr(not(feature = "family"), allow(dead_code))] pub(crate) Option<Operand<'a>>);
-
-/// There is but one conversion of an `Option`, so that the type of a bare `None` is known.
-impl<'a> From<Option<Operand<'a>>> for Bound<'a> {
-    fn from(bound: Option<Operand<'a>>) -> Self {
-        Bound(bound.filter(|bound| !matches!(bound, Operand::Number(Number::Default))))
-    }
-}
-
-#[duplicate_item(
-    T;
-    [Operand<'a>]; [&'a Tensor]; [TensorView<'a>]; [&'a TensorView<'_>]; [&'a TensorViewMut<'_>]; [Number];
-    [f64]; [f32]; [f16]; [bf16]; [i64]; [i32]; [i16]; [i8]; [u32]; [u16]; [u8]; [bool];
-)]
-#[allow(clippy::useless_conversion)] // of a type to itself
-impl<'a> From<T> for Bound<'a> {
-    fn from(bound: T) -> Self {
-        Some(Operand::from(bound)).into()
-    }
-}
-
 #[duplicate_item(
     T;
     [Number]; [f64]; [f32]; [f16]; [bf16]; [i64]; [i32]; [i16]; [i8]; [u32]; [u16]; [u8]; [bool];

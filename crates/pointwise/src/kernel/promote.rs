@@ -178,7 +178,7 @@ pub(super) fn refuse_capture(stream: Option<&Stream>, from: DType, to: DType) ->
 }
 
 /// As [`refuse_capture`], of what needs memory for another reason: what that is, and what to do.
-pub(super) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (String, &'static str)) -> Result<()> {
+pub(crate) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (String, &'static str)) -> Result<()> {
     match stream {
         Some(stream) if stream.is_capturing()? => {
             let (what, advice) = words();
@@ -192,9 +192,9 @@ pub(super) fn refuse_captured(stream: Option<&Stream>, words: impl FnOnce() -> (
 ///
 /// # Errors
 /// A stream that is being captured; those of a launch.
-pub(in crate::kernel) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
+pub(crate) fn convert(view: &TensorView<'_>, dtype: DType, stream: Option<&Stream>) -> Result<Tensor> {
     refuse_capture(stream, view.dtype(), dtype)?;
-    crate::kernels::to_dtype().on_stream(stream).run(view, dtype)
+    crate::kernel::ConvertKernel::new().on_stream(stream).run(view, dtype)
 }
 
 /// The operands with those of another type than `dtype` converted; `converted` keeps what they were converted to.

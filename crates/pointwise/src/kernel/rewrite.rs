@@ -45,7 +45,7 @@ impl<'r> Rewritten<'r> {
             Rewrite::OfItself(def) => Rewritten::OfItself(call.of(def)),
             Rewrite::Copy => {
                 settings.check(x.device())?;
-                let copy = crate::kernels::to_dtype().strategy(settings.strategy).threads(settings.threads);
+                let copy = crate::kernel::ConvertKernel::new().strategy(settings.strategy).threads(settings.threads);
                 Rewritten::Copy(copy.on_stream(settings.stream.as_ref()))
             }
             Rewrite::Unary(def) => {

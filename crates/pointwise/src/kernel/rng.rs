@@ -65,7 +65,7 @@ impl Default for Rng<'_> {
 
 impl<'a> Rng<'a> {
     /// The tensor, if it is one.
-    pub(super) fn view(&self) -> Option<&TensorView<'a>> {
+    pub(crate) fn view(&self) -> Option<&TensorView<'a>> {
         match self {
             Rng::Philox(_) => None,
             Rng::Memory(view) => Some(view),
@@ -99,7 +99,7 @@ impl<'a> Rng<'a> {
     ///
     /// # Errors
     /// A tensor that is not checked.
-    pub(super) fn on_cpu(&self) -> Result<Philox> {
+    pub(crate) fn on_cpu(&self) -> Result<Philox> {
         match self {
             Rng::Philox(place) => Ok(*place),
             Rng::Memory(view) => {
@@ -114,7 +114,7 @@ impl<'a> Rng<'a> {
     ///
     /// # Safety
     /// A tensor is checked, on the kernels' device, and used on their stream.
-    pub(super) unsafe fn blocks(&self) -> Blocks {
+    pub(crate) unsafe fn blocks(&self) -> Blocks {
         match self {
             Rng::Philox(place) => place.blocks(),
             // SAFETY: two elements of 64 bits are there, as the caller says; they are aligned, as those of all views.

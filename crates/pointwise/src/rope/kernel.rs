@@ -249,7 +249,7 @@ impl<'a> RopeKernel<'a> {
         match call.device.context() {
             None => {
                 // SAFETY: the call is checked; the caller's contract.
-                unsafe { crate::cpu::rope::rope(call.dtype, call.source, &call.pointers, &call.walk) };
+                unsafe { super::cpu::rope(call.dtype, call.source, &call.pointers, &call.walk) };
                 Ok(())
             }
             Some(context) => {

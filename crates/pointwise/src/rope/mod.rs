@@ -11,6 +11,7 @@
 mod call;
 mod check;
 mod config;
+mod cpu;
 mod error;
 mod formulas;
 mod frequencies;

@@ -131,7 +131,7 @@ impl TensorView<'_> {
             let op = format!("copy_into from {}", self.dtype());
             return Err(ErrorKind::DType { op, got: y.dtype(), allowed: vec![self.dtype()] }.into());
         }
-        crate::kernels::to_dtype().run_into(*self, y)
+        crate::kernel::ConvertKernel::new().run_into(*self, y)
     }
 
     /// Copies the bytes from the lowest to the highest element out of a device's memory.

@@ -3,8 +3,6 @@
 mod display;
 mod gather;
 mod layout;
-#[cfg(feature = "family")]
-mod operators;
 mod overlap;
 mod raw;
 mod view;

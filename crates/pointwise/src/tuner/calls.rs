@@ -1,10 +1,8 @@
-//! Measuring ops of any number of operands, and dropout.
+//! Measuring ops of any number of operands.
 
 use super::{Choice, Settings, Tuner, measure, op_name};
 use crate::error::Result;
 use crate::kernel::{DEFAULT_THREADS, Kernel};
-#[cfg(feature = "family")]
-use crate::kernel::{DropoutKernel, Rng};
 use crate::{
     Operand, Strategy, TensorView, TensorViewMut,
     kernel::{BinaryKernel, GatedKernel, TernaryKernel},
@@ -51,24 +49,6 @@ impl Tuner {
         y: impl Into<TensorViewMut<'b>>,
     ) -> Result<Choice> {
         self.tune_kernel(&kernel.0, &[a.into(), b.into(), c.into()], &mut [y.into()])
-    }
-
-    /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
-    ///
-    /// # Errors
-    /// The errors of [`DropoutKernel::run_into`] and of [`Tuner::tune_binary`].
-    #[cfg(feature = "family")]
-    pub fn tune_dropout<'a, 'b>(
-        &mut self,
-        kernel: &DropoutKernel,
-        x: impl Into<TensorView<'a>>,
-        y: impl Into<TensorViewMut<'b>>,
-        rng: impl Into<Rng<'a>>,
-    ) -> Result<Choice> {
-        let x = x.into();
-        // A call that draws nothing launches no kernel: there are no settings to measure.
-        kernel.kernel.check_draws(x.dtype())?;
-        self.tune_kernel(&kernel.kernel.clone().rng(rng), &[Operand::View(x)], &mut [y.into()])
     }
 
     /// [`Tuner::tune`] for an op of any number of operands and results.

@@ -6,6 +6,7 @@ use pointwise_core::{DType, Draw, Kind, OpInfo};
 
 use super::OpDef;
 use super::gated::Halves;
+use super::own::OwnCall;
 use super::rows::{is_summed, result_shape};
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,13 +48,13 @@ use crate::{Device, Number, Stream};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Kernel<'r> {
-    pub(in crate::kernel) def: &'static OpDef,
-    pub(in crate::kernel) params: Params,
-    pub(in crate::kernel) settings: LaunchSettings,
-    pub(super) tuned: Option<Choices>,
-    pub(super) rng: Rng<'r>,
+    pub(crate) def: &'static OpDef,
+    pub(crate) params: Params,
+    pub(crate) settings: LaunchSettings,
+    pub(crate) tuned: Option<Choices>,
+    pub(crate) rng: Rng<'r>,
     /// The element type, where no operand decides it.
-    dtype: Option<DType>,
+    pub(crate) dtype: Option<DType>,
 }
 
 /// Up to `N` checked operands.
@@ -162,15 +163,9 @@ impl<'r> Kernel<'r> {
     }
 
     /// The same call of another op.
-    pub(in crate::kernel) fn of(&self, def: &'static OpDef) -> Kernel<'r> {
+    pub(crate) fn of(&self, def: &'static OpDef) -> Kernel<'r> {
         // What a tuner has found is for the op at hand.
         Kernel { def, tuned: None, ..self.clone() }
-    }
-
-    /// The kernel with other parameters.
-    #[cfg(feature = "family")]
-    pub(in crate::kernel) fn with_params(self, params: &[Number]) -> Self {
-        Kernel { params: Params::new(params), ..self }
     }
 
     /// Sets where a random op draws from: seed and offset, as a [`Philox`](crate::Philox) or in a tensor. The random word of an
@@ -417,7 +412,7 @@ impl<'r> Kernel<'r> {
             }
             promote::refuse_capture(self.stream(), result, view.dtype())?;
             let made = self.run_one(operands)?;
-            return crate::kernels::to_dtype().on_stream(self.stream()).run_into(&made, y);
+            return crate::kernel::ConvertKernel::new().on_stream(self.stream()).run_into(&made, y);
         }
         sized!(self.run_over_of(pointer, view, operands))
     }
@@ -527,8 +522,8 @@ impl<'r> Kernel<'r> {
         if self.def.info.is_of_rows() {
             return self.plan_of_rows(ready, targets);
         }
-        if self.def.drawn().is_some() {
-            return self.plan_drawn(ready, targets);
+        if let Some(own) = self.def.own() {
+            return own.plan(&self.own_call(ready, targets));
         }
         Ok(self.plan_of(ready, &self.walk(ready, targets), targets))
     }
@@ -676,9 +671,9 @@ impl<'r> Kernel<'r> {
                 continue;
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
-                // What a row has once is written before its elements are read for the last time. Dropout's mask is apart.
+                // What a row has once is written before its elements are read for the last time.
                 let met = source.map_or(Overlap::None, |source| overlap(&source, view));
-                let is_apart = info.is_row_result(k) || k > 0 && self.def.drawn().is_some();
+                let is_apart = info.is_row_result(k) || self.def.own().is_some_and(|own| own.is_apart(k));
                 if met == Overlap::Partial || met != Overlap::None && is_apart {
                     return Err(overlapping(&format!("operand {operand}"), &what()));
                 }
@@ -721,9 +716,9 @@ impl<'r> Kernel<'r> {
             // SAFETY: the caller's contract.
             return unsafe { self.write_rows(ready, targets) };
         }
-        if let Some(drawn) = self.def.drawn() {
+        if let Some(own) = self.def.own() {
             // SAFETY: the caller's contract; all is checked above.
-            return unsafe { self.write_drawn(drawn, ready, targets) };
+            return unsafe { own.run(&self.own_call(ready, targets)) };
         }
         if ready.shape.contains(&0) {
             return Ok(());
@@ -752,6 +747,23 @@ impl<'r> Kernel<'r> {
         };
         // SAFETY: walk and addresses are those of the views, and the tensor to draw from is checked; as above.
         unsafe { self.launch(context, ready, &walk, targets) }
+    }
+
+    /// The call of an op with kernels of its own.
+    fn own_call<'a, const N: usize, const T: usize>(
+        &'a self,
+        ready: &'a CheckedOperands<'_, N>,
+        targets: &'a Results<'_, T>,
+    ) -> OwnCall<'a> {
+        let info = &self.def.info;
+        OwnCall {
+            kernel: self,
+            dtype: ready.dtype,
+            words: &ready.words,
+            operands: &ready.views[..info.operands.len()],
+            results: &targets.views[..info.results.len()],
+            pointers: &targets.pointers[..info.results.len()],
+        }
     }
 
     /// The loop of a call: over the results, then the operands.

@@ -3,11 +3,11 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{At, DType, Element, GeneratorOp, Kind, OpInfo, TableOp, Terms, row};
+use pointwise_core::{At, DType, Element, GeneratorOp, OpInfo, TableOp, Terms, row};
 
 use super::call::Kernel;
-use super::drawn::Drawn;
 use super::gated::GatedGradientsKernel;
+use super::own::OwnKernels;
 use super::rows::{RowClass, RowReferenceFn, TypedRows};
 use crate::Number;
 use crate::cpu::{FormulaFn, op};
@@ -156,9 +156,7 @@ enum Paths {
     /// Also the op on a row in f64.
     Rows(&'static [TypedRows], RowReferenceFn),
     Indices(Indices),
-    /// Dropout's.
-    #[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
-    Drawn(Drawn),
+    Own(&'static dyn OwnKernels),
 }
 
 /// What a definition says of its op.
@@ -233,30 +231,32 @@ impl OpDef {
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
     ) -> OpDef {
-        OpDef::without_oracle(O::INFO, None, Paths::Indices(Indices::new::<O>(types, oracle)))
+        OpDef::of_shapes::<O>(types, oracle, None)
     }
 
-    /// An op whose kernels draw and compare: dropout, with a mask if it has two results.
-    #[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
-    pub(crate) const fn of_draws(info: OpInfo, drawn: Drawn, backward: Option<&'static OpDef>) -> OpDef {
-        assert!(matches!(info.kind, Kind::Random) && info.operands.len() == 1 && info.results.len() <= 2);
-        OpDef::without_oracle(info, backward, Paths::Drawn(drawn))
+    /// [`OpDef::of_indices`] with a function that checks a shape, and makes the parameters of it. Launches trust its sizes, so that
+    /// it is for the family alone.
+    #[track_caller]
+    pub(crate) const fn of_shapes<O: TableOp + GeneratorOp>(
+        types: &'static [GeneratorTyped],
+        oracle: Option<GeneratorOracle>,
+        sizes: Option<SizesFn>,
+    ) -> OpDef {
+        OpDef::without_oracle(O::INFO, None, Paths::Indices(Indices::new::<O>(types, oracle, sizes)))
+    }
+
+    /// An op with loops and kernels of its own.
+    pub(crate) const fn with_own_kernels(
+        info: OpInfo,
+        own: &'static dyn OwnKernels,
+        backward: Option<&'static OpDef>,
+    ) -> OpDef {
+        OpDef::without_oracle(info, backward, Paths::Own(own))
     }
 
     const fn without_oracle(info: OpInfo, backward: Option<&'static OpDef>, paths: Paths) -> OpDef {
         let facts = Facts { info, backward };
         OpDef { facts, paths, oracle: None, stepped: None, terms: None, rewrite: None }
-    }
-
-    /// With a function that checks a shape, and makes the parameters of it: for an op without operands. Launches trust its sizes, so
-    /// that it is for the family alone.
-    #[must_use]
-    #[cfg_attr(not(feature = "family"), allow(dead_code))] // position encodings are of the family
-    pub(crate) const fn of_shapes(mut self, sizes: SizesFn) -> OpDef {
-        if let Paths::Indices(indices) = &mut self.paths {
-            indices.sizes = Some(sizes);
-        }
-        self
     }
 
     /// With a function that finds something simpler for some calls.
@@ -331,9 +331,9 @@ impl OpDef {
         if let Some(indices) = self.indices() {
             return indices.entry(&self.info, dtype, plan.lanes > 1);
         }
-        if let Some(drawn) = self.drawn() {
-            let entry = drawn.entry(dtype, self.info.results.len() > 1, plan.lanes > 1);
-            return entry.ok_or_else(|| check::wrong_dtype(&self.info, dtype));
+        if let Some(own) = self.own() {
+            let entries = own.entries(dtype).ok_or_else(|| check::wrong_dtype(&self.info, dtype))?;
+            return Ok(&entries[usize::from(plan.lanes > 1)]);
         }
         self.kernel_of(dtype, plan.class, plan.strategy == Strategy::Table)
     }
@@ -371,14 +371,14 @@ impl OpDef {
     pub(in crate::kernel) fn indices(&self) -> Option<&Indices> {
         match &self.paths {
             Paths::Indices(indices) => Some(indices),
-            Paths::Elements(_) | Paths::Rows(..) | Paths::Drawn(_) => None,
+            Paths::Elements(_) | Paths::Rows(..) | Paths::Own(_) => None,
         }
     }
 
-    /// The loops and the kernels of dropout.
-    pub(super) fn drawn(&self) -> Option<&Drawn> {
-        match &self.paths {
-            Paths::Drawn(drawn) => Some(drawn),
+    /// The loops and kernels that are the op's own.
+    pub(super) fn own(&self) -> Option<&'static dyn OwnKernels> {
+        match self.paths {
+            Paths::Own(own) => Some(own),
             Paths::Elements(_) | Paths::Rows(..) | Paths::Indices(_) => None,
         }
     }
@@ -387,7 +387,7 @@ impl OpDef {
     fn types(&self) -> &'static [Typed] {
         match self.paths {
             Paths::Elements(types) => types,
-            Paths::Rows(..) | Paths::Indices(_) | Paths::Drawn(_) => &[],
+            Paths::Rows(..) | Paths::Indices(_) | Paths::Own(_) => &[],
         }
     }
 
@@ -405,8 +405,8 @@ impl OpDef {
             Paths::Indices(indices) => {
                 [false, true].into_iter().map(|vectors| indices.entry(&self.info, dtype, vectors)).collect()
             }
-            Paths::Drawn(drawn) => {
-                let entries = (drawn.entries)(dtype, self.info.results.len() > 1);
+            Paths::Own(own) => {
+                let entries = own.entries(dtype);
                 Ok(entries.ok_or_else(|| check::wrong_dtype(&self.info, dtype))?.iter().collect())
             }
         }

@@ -2,20 +2,18 @@
 
 mod call;
 mod def;
-#[cfg_attr(not(feature = "family"), allow(dead_code))] // dropout is of the family
-mod drawn;
 mod expansion;
 mod gated;
 mod launch;
+mod own;
 mod rows;
 
 pub use call::Kernel;
 pub use def::{Facts, OpDef, Oracle, OracleFn, RowOracle, TermsFn, Typed};
-#[cfg(feature = "family")]
-pub(crate) use drawn::Drawn;
 pub(crate) use expansion::in_order;
 pub use expansion::{Declared, Place, declared_ops, oracle, reference, results};
 pub use gated::GatedGradientsKernel;
+pub(crate) use own::{OwnCall, OwnKernels};
 pub use rows::{RowClass, RowReferenceFn, TypedRows, reference_of_rows};
 
 /// The gradients of an op of several operands, with parameters and launch settings.

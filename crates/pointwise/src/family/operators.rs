@@ -5,10 +5,9 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 use duplicate::duplicate_item;
 
-use super::{Tensor, TensorView};
 use crate::error::Result;
 use crate::kernel::Operand;
-use crate::ops;
+use crate::{Tensor, TensorView, ops};
 
 #[duplicate_item(
     name  Operator op;

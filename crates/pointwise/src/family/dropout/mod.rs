@@ -1,21 +1,29 @@
-//! Dropout.
+//! Dropout: its definitions and functions.
+
+mod cpu;
+mod launch;
+mod object;
 
 use pointwise_core::family::random::{DROPOUT, DROPOUT_BACKWARD, DROPOUT_WITH_MASK};
 
-use crate::kernel::{Drawn, OpDef};
+use crate::kernel::OpDef;
+use launch::Kernels;
+pub use object::DropoutKernel;
 
 /// The loops and kernels, by element type.
 mod paths {
     use super::super::KERNELS;
+    use super::cpu;
 
     pointwise_macros::host! { (crate) (KERNELS) Random; }
 }
 
-const PATHS: Drawn = Drawn { cpu: paths::loops, entries: paths::kernels };
+static WITHOUT: Kernels = Kernels { cpu: paths::loops, entries: paths::kernels, has_mask: false };
+static WITH: Kernels = Kernels { cpu: paths::loops, entries: paths::kernels, has_mask: true };
 
-static PLAIN: OpDef = OpDef::of_draws(DROPOUT, PATHS, Some(&BACKWARD));
-static WITH_MASK: OpDef = OpDef::of_draws(DROPOUT_WITH_MASK, PATHS, None);
-static BACKWARD: OpDef = OpDef::of_draws(DROPOUT_BACKWARD, PATHS, None);
+static PLAIN: OpDef = OpDef::with_own_kernels(DROPOUT, &WITHOUT, Some(&BACKWARD));
+static WITH_MASK: OpDef = OpDef::with_own_kernels(DROPOUT_WITH_MASK, &WITH, None);
+static BACKWARD: OpDef = OpDef::with_own_kernels(DROPOUT_BACKWARD, &WITHOUT, None);
 
 /// Returns dropout, with a mask, and its gradient.
 pub(super) fn all() -> impl Iterator<Item = &'static OpDef> {
@@ -24,8 +32,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static OpDef> {
 
 /// The kernel object.
 pub(super) mod objects {
-    use super::{PLAIN, WITH_MASK};
-    use crate::kernel::DropoutKernel;
+    use super::{DropoutKernel, PLAIN, WITH_MASK};
 
     /// `torch.nn.functional.dropout` with probability `p`.
     #[must_use]

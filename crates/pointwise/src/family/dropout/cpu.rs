@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use pointwise_core::op::Words;
 use pointwise_core::{Draw, Each, Element, Philox, RandomOp, TableOp, Value};
 
-use super::draw::drawn;
-use super::lanes::{load, store};
-use super::level::{Loop, at_best};
-use super::operand::{BLOCK, Buffer};
-use super::parallel::{Shared, split};
+use crate::cpu::draw::drawn;
+use crate::cpu::lanes::{load, store};
+use crate::cpu::level::{Loop, at_best};
+use crate::cpu::operand::{BLOCK, Buffer};
+use crate::cpu::parallel::{Shared, split};
 
 /// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
 /// tensors; a null mask is not written.
@@ -17,13 +17,13 @@ use super::parallel::{Shared, split};
 /// # Safety
 /// `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
 /// disjoint; `mask` is null, or valid for `n` bytes and disjoint from both.
-pub(crate) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
+pub(super) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
 
 /// The op `O` on elements `E`.
 ///
 /// # Safety
 /// The contract of [`RandomFn`] holds.
-pub(crate) unsafe fn random<E, O>(
+pub(super) unsafe fn random<E, O>(
     x: *const u8,
     y: *mut u8,
     mask: *mut u8,
@@ -97,7 +97,7 @@ where
 ///
 /// # Safety
 /// The contract of [`RandomFn`] holds.
-pub(crate) unsafe fn run_random(
+pub(super) unsafe fn run_random(
     op: RandomFn,
     (x, y, mask): (*const u8, *mut u8, *mut u8),
     n: usize,
@@ -106,11 +106,12 @@ pub(crate) unsafe fn run_random(
     words: Words,
 ) {
     // Addresses cross threads; the parts written are disjoint.
+    let has_mask = !mask.is_null();
     let (x, y, bytes) = (Shared(x.cast_mut()), Shared(y), Shared(mask));
     split(n, |start, len| {
         // SAFETY: start + len <= n; the caller's contract.
         unsafe {
-            let mask = if bytes.is_null() { std::ptr::null_mut() } else { bytes.at(start) };
+            let mask = if has_mask { bytes.at(start) } else { std::ptr::null_mut() };
             op(x.at(start * size), y.at(start * size), mask, start as u64, len, philox, words);
         }
     });

@@ -1,9 +1,11 @@
 //! The kernel object of dropout.
 
-use super::{Kernel, KernelPlan, OpDef, Operand, Rng, Strategy};
+use super::launch::check_draws;
 use crate::error::Result;
+use crate::kernel::params::Params;
+use crate::kernel::{self, Kernel, KernelPlan, OpDef, Operand, Rng, Strategy};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
-use crate::tuner::Tuner;
+use crate::tuner::{Choice, Tuner};
 use crate::{Number, Stream};
 
 /// Dropout with its probability and launch settings.
@@ -22,7 +24,7 @@ use crate::{Number, Stream};
 /// ```
 #[derive(Clone, Debug)]
 pub struct DropoutKernel {
-    pub(crate) kernel: Kernel<'static>,
+    kernel: Kernel<'static>,
     /// The op with a mask.
     with_mask: &'static OpDef,
     training: bool,
@@ -30,7 +32,7 @@ pub struct DropoutKernel {
 
 impl DropoutKernel {
     /// The ops without and with a mask, with probability `p`.
-    pub(crate) fn new([plain, with_mask]: [&'static OpDef; 2], p: f64) -> DropoutKernel {
+    pub(super) fn new([plain, with_mask]: [&'static OpDef; 2], p: f64) -> DropoutKernel {
         DropoutKernel { kernel: plain.kernel(&[Number::Float(p)]), with_mask, training: true }
     }
 
@@ -95,7 +97,7 @@ impl DropoutKernel {
     /// As there.
     pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<(Tensor, Tensor)> {
         let x = x.into();
-        let [y, mask] = super::results(&self.at(&x, rng)?.of(self.with_mask), &[Operand::View(x)])?;
+        let [y, mask] = kernel::results(&self.at(&x, rng)?.of(self.with_mask), &[Operand::View(x)])?;
         Ok((y, mask))
     }
 
@@ -164,6 +166,25 @@ impl DropoutKernel {
             return Ok(kernel);
         }
         kernel.dtype(&[Operand::View(*x)])?;
-        Ok(kernel.with_params(&[Number::Int(0)]))
+        Ok(Kernel { params: Params::new(&[Number::Int(0)]), ..kernel })
+    }
+}
+
+impl Tuner {
+    /// [`Tuner::tune`] for dropout, without a mask; calls with one run with the defaults.
+    ///
+    /// # Errors
+    /// The errors of [`DropoutKernel::run_into`] and of [`Tuner::tune_binary`].
+    pub fn tune_dropout<'a, 'b>(
+        &mut self,
+        kernel: &DropoutKernel,
+        x: impl Into<TensorView<'a>>,
+        y: impl Into<TensorViewMut<'b>>,
+        rng: impl Into<Rng<'a>>,
+    ) -> Result<Choice> {
+        let x = x.into();
+        // A call that draws nothing launches no kernel: there are no settings to measure.
+        check_draws(&kernel.kernel, x.dtype())?;
+        self.tune_kernel(&kernel.kernel.clone().rng(rng), &[Operand::View(x)], &mut [y.into()])
     }
 }

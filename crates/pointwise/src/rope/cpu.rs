@@ -8,11 +8,11 @@ use pointwise_core::rope::{
 };
 use pointwise_core::{DType, bf16, f16, maths};
 
-use super::lanes::{load, store};
-use super::level::{Loop, at_best};
-use super::operand::Buffer;
-use super::parallel::{TASK, tasks};
-use crate::rope::{Pointers, Source};
+use super::{Pointers, Source};
+use crate::cpu::lanes::{load, store};
+use crate::cpu::level::{Loop, at_best};
+use crate::cpu::operand::Buffer;
+use crate::cpu::parallel::{TASK, tasks};
 
 /// Pairs converted, rotated and stored at a time: loops of their own over buffers in the first-level cache.
 const BLOCK: usize = 64;
