@@ -220,6 +220,12 @@ impl Blocks {
     pub fn upper_halves(&self, sequence: u32, index: u64) -> [u32; 4] {
         rounds(self.given().counter(sequence, index, UPPER), &self.keys)
     }
+
+    /// [`Philox::upper_of`] the place that came with the call.
+    #[inline(always)]
+    pub fn upper_of(&self, sequence: u32, i: u64) -> u32 {
+        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i % 2 != 0)
+    }
 }
 
 /// Takes the first or the second of two upper halves, side by side, to its places in a word: 15 bits at the top and one
@@ -233,6 +239,14 @@ pub const fn upper(two: u32, second: bool) -> u32 {
 #[inline(always)]
 pub const fn lower(two: u32, second: bool) -> u32 {
     if second { two } else { two << 16 }
+}
+
+/// Returns the word of a block that has the half of element `i`.
+#[inline(always)]
+const fn two_of([a, b, c, d]: [u32; BLOCK / 2], i: u64) -> u32 {
+    // On a GPU an array with an index that is not known would be in memory.
+    let [even, odd] = if i & 4 != 0 { [c, d] } else { [a, b] };
+    if i & 2 != 0 { odd } else { even }
 }
 
 /// Joins the results of [`upper`] and [`lower`] to a word.
@@ -375,14 +389,13 @@ impl Philox {
     /// Returns the word of element or group `i` in a sequence: 0 for a formula's first word, 1 for its second.
     #[inline(always)]
     pub fn word_of(self, sequence: u32, i: u64) -> u32 {
-        let (index, lane) = (i / BLOCK as u64, i as u32 % BLOCK as u32);
-        let is = |bit: u32| lane & bit != 0;
-        // On a GPU an array with an index that is not known would be in memory.
-        let two = |[a, b, c, d]: [u32; 4]| {
-            let [even, odd] = if is(4) { [c, d] } else { [a, b] };
-            if is(2) { odd } else { even }
-        };
-        let (above, below) = (two(self.upper_halves(sequence, index)), two(self.lower_halves(sequence, index)));
-        whole(upper(above, is(1)), lower(below, is(1)))
+        let two = two_of(self.lower_halves(sequence, i / BLOCK as u64), i);
+        whole(self.upper_of(sequence, i), lower(two, i % 2 != 0))
+    }
+
+    /// Returns the upper half of [`Philox::word_of`]. The other bits mean nothing.
+    #[inline(always)]
+    pub fn upper_of(self, sequence: u32, i: u64) -> u32 {
+        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i % 2 != 0)
     }
 }

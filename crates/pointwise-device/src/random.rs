@@ -148,50 +148,69 @@ pub(crate) fn all_words<const V: usize>(
     first: u64,
     ask: impl Fn(usize, [RandomWord<'_>; MAX_RANDOM_WORDS]),
 ) -> [[u32; V]; MAX_RANDOM_WORDS] {
-    let at = draw.first + first;
+    let (at, blocks) = (draw.first + first, &draw.blocks);
     let asked = [const { Cell::new(false) }; MAX_RANDOM_WORDS];
     let mut words = [[0; V]; MAX_RANDOM_WORDS];
     unroll!(at most 2: k < random.len() => {
-        words[k] = match random[k] {
-            Each::Element => above::<V>(&draw.blocks, k as u32, at),
-            _ => shared::<V>(draw, k, first),
+        let sequence = k as u32;
+        words[k] = match (random[k], placed(blocks)) {
+            (Each::Element, _) => above::<V>(blocks, sequence, at),
+            (_, None) => shared::<V>(
+                draw,
+                k,
+                first,
+                #[inline(always)]
+                |group| blocks.upper_of(sequence, group),
+            ),
+            (_, Some(place)) => shared::<V>(
+                draw,
+                k,
+                first,
+                #[inline(always)]
+                |group| place.upper_of(sequence, group),
+            ),
         };
     });
     unroll!(i < V => {
         let mut given = [RandomWord::from(0); MAX_RANDOM_WORDS];
-        unroll!(at most 2: k < random.len() => {
-            given[k] = match random[k] {
-                Each::Element => RandomWord::upper(words[k][i], &asked[k]),
-                _ => words[k][i].into(),
-            };
-        });
+        unroll!(at most 2: k < random.len() => { given[k] = RandomWord::upper(words[k][i], &asked[k]); });
         ask(i, given);
     });
     unroll!(at most 2: k < random.len() => {
         if asked[k].get() {
-            complete(&mut words[k], &draw.blocks, k as u32, at);
+            let sequence = k as u32;
+            if matches!(random[k], Each::Element) {
+                complete(&mut words[k], blocks, sequence, at);
+            } else {
+                let place = placed(blocks).unwrap_or_else(|| blocks.given());
+                words[k] = shared::<V>(
+                    draw,
+                    k,
+                    first,
+                    #[inline(always)]
+                    |group| place.word_of(sequence, group),
+                );
+            }
         }
     });
     words
 }
 
-/// Returns word `k` of `V` neighbours, which share it with theirs. Most vectors have one group: its word is made once.
+/// Returns word `k` of `V` neighbours, which share it with theirs, as `word` makes it for a group. Most vectors have one group.
 #[inline(always)]
-fn shared<const V: usize>(draw: &Draw, k: usize, first: u64) -> [u32; V] {
-    let place = placed(&draw.blocks).unwrap_or_else(|| draw.blocks.given());
-    let (mut group, last) = (draw.group(k, first), draw.group(k, first + V as u64 - 1));
-    let mut words = [0; V];
-    // The elements of this vector before those of the group at hand.
-    let mut before = 0;
+fn shared<const V: usize>(draw: &Draw, k: usize, first: u64, word: impl Fn(u64) -> u32) -> [u32; V] {
+    let mut group = draw.group(k, first);
+    let (mut words, mut before) = ([0; V], 0);
     loop {
         thread::no_unrolling();
-        let word = place.word_of(k as u32, group);
+        let word = word(group);
         unroll!(i < V => { words[i] = if i as u64 >= before { word } else { words[i] }; });
-        if group == last {
+        group += 1;
+        // The elements of this vector before those of the next group.
+        before = group * draw.shared[k] - (draw.first + first);
+        if before >= V as u64 {
             return words;
         }
-        group += 1;
-        before = group * draw.shared[k] - (draw.first + first);
     }
 }
 
