@@ -10,6 +10,7 @@ use pointwise_core::op::MAX_PARAMS;
 
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::settings::Settings;
+use crate::values;
 
 /// An op's scalar parameters, in the order of [`OpInfo::params`].
 pub(crate) type Params = [Number; MAX_PARAMS];
@@ -45,16 +46,14 @@ pub(crate) struct Request<'a> {
     pub(crate) value: Option<Number>,
 }
 
-/// Ops that another one stands for, with a setting: see `values::CHOICES`.
-const VARIANTS: [&str; 4] = ["alibi_causal", "sinusoidal_halves", "dropout_with_mask", "dropout_backward"];
-
 impl Op {
-    /// Returns every op that listings show: those of `info::every`, with `masked_fill` before those that draw.
+    /// Returns every op that listings show: those of `info::every`, with `masked_fill` before those that draw. Dropout stands for
+    /// its forms, and an op with a flag for those that the flag chooses.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
         let of = |def: &'static OpDef| Op { info: &def.info, def: Some(def) };
-        let is_shown = |op: &Op| !VARIANTS.contains(&op.info.name);
         let masked_fill = [Op { info: &MASKED_FILL, def: None }];
-        let others = info::dropout().chain(info::encodings()).map(of).filter(is_shown);
+        let encodings = info::encodings().map(of).filter(|op| !values::is_of_flag(op.info.name));
+        let others = info::dropout().take(1).map(of).chain(encodings);
         info::all().chain(info::rows()).map(of).chain(masked_fill).chain(others)
     }
 

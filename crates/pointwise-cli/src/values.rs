@@ -45,6 +45,12 @@ impl Choice {
     }
 }
 
+/// True if a flag of another op chooses this one.
+pub(crate) fn is_of_flag(name: &str) -> bool {
+    let flags = CHOICES.iter().filter(|choice| choice.is_flag());
+    flags.flat_map(|choice| &choice.values[1..]).any(|(_, op)| *op == name)
+}
+
 /// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
 struct Variant {
     /// The op that has the parameter in PyTorch.
