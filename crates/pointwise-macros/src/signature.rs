@@ -226,7 +226,7 @@ impl Op {
             _ => None,
         });
         let asks = match row {
-            Some(row) => rows::asks(&function.block, row)?,
+            Some(row) => rows::asks(&function.block, row, operands(&arguments).any(|operand| operand.is_row))?,
             None => Vec::new(),
         };
         body::check(&function.block, &generic.ident, &arguments, bound.only_floats())?;
