@@ -115,4 +115,59 @@ try:
     raise AssertionError("words of samples must be refused")
 except NotImplementedError as error:
     assert "each sample" in str(error)
+
+# Rows that are groups of the last dimension: fp8 with a scale for each, and back.
+x = torch.randn(2, 3, 512, device=device)
+q, scale = mine.group_quantised(x)
+expected = (x.unflatten(-1, (4, 128)).abs().amax(-1) / 448).clamp_min(1e-12)
+assert q.shape == x.shape and q.dtype == torch.float8_e4m3fn and scale.dtype == torch.float32
+torch.testing.assert_close(scale, expected)
+torch.testing.assert_close(mine.group_dequantised(q, scale), x, rtol=1 / 16, atol=1e-3)
+compiled = torch.compile(mine.group_quantised, backend="aot_eager", fullgraph=True)
+for call in (compiled, torch.vmap(mine.group_quantised)):
+    for a, b in zip(call(x), (q, scale)):
+        torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=0)
+scales = torch.vmap(mine.group_dequantised, in_dims=(None, 0))(q[0], torch.stack((scale[0], 2 * scale[0])))
+torch.testing.assert_close(scales[1], 2 * scales[0])
+for wrong in (torch.randn(3, 100, device=device), torch.randn((), device=device)):
+    for call in (mine.group_quantised, torch.compile(mine.group_quantised, backend="aot_eager")):
+        try:
+            call(wrong)
+            raise AssertionError("a last dimension that is no multiple must be refused")
+        except RuntimeError as error:
+            assert "multiple of 128" in str(error), error
+# torch compares no fp8, as `test_schema` does.
+utils = ("test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+torch.library.opcheck(torch.ops.mine.group_dequantised.default, (q, scale), test_utils=utils)
+
+# And their gradients: a weight for each element of the last dimension.
+x = torch.randn(4, 5, 96, device=device, requires_grad=True)
+weight = torch.randn(96, device=device, requires_grad=True)
+rms = (x.unflatten(-1, (3, 32)).square().mean(-1) + 1e-6).sqrt()
+expected = (x.unflatten(-1, (3, 32)) / rms[..., None]).flatten(-2) * weight, rms
+of_y, of_rms = torch.randn_like(expected[0]), torch.randn_like(rms)
+for call in (mine.group_rms_norm, torch.compile(mine.group_rms_norm, backend="aot_eager", fullgraph=True)):
+    results = call(x, weight)
+    for a, b in zip(results, expected):
+        torch.testing.assert_close(a, b)
+    for which in ((of_y, of_rms), (of_y, None), (None, of_rms)):
+        both = [
+            torch.autograd.grad(
+                [(y * g).sum() for y, g in zip(ys, which) if g is not None],
+                (x, weight),
+                retain_graph=True,
+                allow_unused=True,
+            )
+            for ys in (results, expected)
+        ]
+        for a, b in zip(*both):
+            torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b, rtol=1e-4, atol=1e-5)
+slopes = torch.vmap(torch.func.grad(lambda x, w: mine.group_rms_norm(x, w)[0].sum(), argnums=(0, 1)), in_dims=(0, None))
+every = slopes(x.detach(), weight.detach())
+for k, row in enumerate(x.detach()):
+    row.requires_grad_()
+    y = mine.group_rms_norm(row, weight)[0].sum()
+    for a, b in zip((every[0][k], every[1][k]), torch.autograd.grad(y, (row, weight))):
+        torch.testing.assert_close(a, b)
+torch.library.opcheck(torch.ops.mine.group_rms_norm.default, (x, weight))
 print("the ops work")

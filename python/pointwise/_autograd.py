@@ -199,9 +199,7 @@ class Gradient:
 
     def _shape_of_rows(self, shapes, args):
         """The shape that the operands broadcast to."""
-        shapes = shapes[: len(self.op.operands)] if self.broadcasts else [args[0].shape]
-        shapes = [(*shape, 1) if o.is_row else shape for o, shape in zip(self.op.operands, shapes)]
-        return torch.broadcast_shapes(*shapes)
+        return _fake.shape_of_rows(self.op, shapes if self.broadcasts else [args[0].shape])
 
     def _whole_rows(self, args, shape):
         """The arguments with one at least that has whole rows, if the backward op is to see their length by it."""
@@ -243,7 +241,7 @@ class Gradient:
         for k in self.grads:
             if grads[k] is None:
                 result = self.op.results[k]
-                sizes = shape[:-1] if result.is_row else shape
+                sizes = _fake.shape_once(self.op, shape) if result.is_row else shape
                 grads[k] = some.new_zeros(sizes, dtype=_fake.fixed_type(result) or self._type(args, grads))
         if self.of_rows:
             args = self._whole_rows(args, shape)

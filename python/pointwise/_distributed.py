@@ -85,7 +85,7 @@ def _halves(results, *args):
 
 
 def _rows(op, *args):
-    """By any dimension but the last, which is the row; a broadcast operand is whole on each rank.
+    """By any dimension but the last, which is the row, or has its groups; a broadcast operand is whole on each rank.
 
     Sums over rows are sums of the ranks' sums. A weight of several rows is sharded only where no rank has one of them alone,
     which would be the row of all there.
@@ -93,8 +93,8 @@ def _rows(op, *args):
     tensors, results = _tensors(args), len(op.results)
     shapes = [a.shape if isinstance(a, DTensorSpec) else None for a in args[: len(op.operands)]]
     sums = bool(op.weights) and _fake.is_summed(op, shapes, _fake.shape_of_rows(op, shapes))
-    # What each row has once lacks the last dimension.
-    ranks = [t.ndim + o.is_row for o, t in zip(op.operands, tensors)]
+    # What each row has once lacks the last dimension, or has one of groups.
+    ranks = [t.ndim + op.lacks(o) for o, t in zip(op.operands, tensors)]
     rank = max(ranks)
     choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
     for dim in range(rank - 1):

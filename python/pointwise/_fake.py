@@ -62,10 +62,27 @@ def shapes_of(args):
 
 
 def shape_of_rows(op, shapes):
-    """The shape that operands of an op on rows broadcast to."""
-    return torch.broadcast_shapes(
-        *((*shape, 1) if o.is_row else shape for o, shape in zip(op.operands, shapes) if shape is not None)
-    )
+    """The shape that operands of an op on rows broadcast to. An element of a group counts as all of the group."""
+
+    def counted(operand, shape):
+        if not operand.is_row:
+            return shape
+        if not op.group:
+            return (*shape, 1)
+        return (*shape[:-1], *(n if n == 1 else n * op.group for n in shape[-1:]))
+
+    sizes = torch.broadcast_shapes(*(counted(o, s) for o, s in zip(op.operands, shapes) if s is not None))
+    if op.group:
+        torch._check(
+            len(sizes) > 0 and sizes[-1] % op.group == 0,
+            lambda: f"{op.name}: the last dimension must be a multiple of {op.group}, the sizes are {list(sizes)}",
+        )
+    return sizes
+
+
+def shape_once(op, sizes):
+    """The shape of what each row has once, in a call of `sizes`."""
+    return (*sizes[:-1], sizes[-1] // op.group) if op.group else sizes[:-1]
 
 
 def _is_row(shape, sizes):
@@ -93,7 +110,7 @@ def shapes_of_results(op, operands):
     sizes = shape_of_rows(op, shapes)
     sums, made = is_summed(op, shapes, sizes), []
     for r in op.results:
-        own = sizes[:-1] if r.is_row else sizes
+        own = shape_once(op, sizes) if r.is_row else sizes
         made.append(shape_of_sum(shapes[r.weight], sizes) if sums and r.weight is not None else own)
     return made
 

@@ -24,7 +24,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Operand(Slot):
-    """A tensor that an op reads. One with an element for each row has no last dimension."""
+    """A tensor that an op reads. One with an element for each row has no last dimension, or one of groups."""
 
     name: str
     dtype: str | None
@@ -44,9 +44,9 @@ class Param:
 
 @dataclass(frozen=True)
 class Result(Slot):
-    """A tensor that an op writes. One with an element for each row has no last dimension; a kept one is for the gradient.
+    """A tensor that an op writes. One with an element for each row has no last dimension, or one of groups.
 
-    The gradient of a weight has the place of that operand as `weight`.
+    A kept one is for the gradient. The gradient of a weight has the place of that operand as `weight`.
     """
 
     name: str
@@ -78,10 +78,14 @@ class Kernel:
 
 @dataclass
 class Op:
-    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient, rows or generator."""
+    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient, rows or generator.
+
+    A row is a group of `group` neighbours along the last dimension, or all of it if that is 0.
+    """
 
     name: str
     form: str
+    group: int
     operands: list[Operand]
     params: list[Param]
     results: list[Result]
@@ -102,6 +106,10 @@ class Op:
     def weights(self):
         """The operands whose gradients are sums over rows, if each is one row or one element."""
         return [result.weight for result in self.results if result.weight is not None]
+
+    def lacks(self, slot):
+        """The dimensions that a tensor has less than the others of a call: the last, if each row has it once."""
+        return int(slot.is_row and not self.group)
 
     @property
     def shown(self):
@@ -139,6 +147,7 @@ def parse(description):
         ops[name] = Op(
             name=name,
             form=op["form"],
+            group=op["group"],
             operands=[Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
             results=[Result(r["name"], r["row"], r["dtype"], r["kept"], r["weight"]) for r in op["results"]],

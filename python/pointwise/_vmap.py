@@ -66,9 +66,9 @@ def _channel(call, op, kernel, size, dims, args):
 
 
 def _rows(call, op, kernel, size, dims, args):
-    # The last dimension stays the row. What each row has once lacks it.
+    # The last dimension stays the row, or its groups. What each row has once lacks it, or has one of groups.
     operands, dims = args[: len(op.operands)], dims[: len(op.operands)]
-    rank = max(_rank(a, d) + o.is_row for o, a, d in zip(op.operands, operands, dims))
+    rank = max(_rank(a, d) + op.lacks(o) for o, a, d in zip(op.operands, operands, dims))
     if all(_rank(a, d) == 0 for a, d in zip(operands, dims)):
         raise NotImplementedError(f"{op.name}: vmap over tensors of one dimension, whose entries have no rows")
     # Sums over rows are those of an entry: each has its weights.
@@ -78,7 +78,7 @@ def _rows(call, op, kernel, size, dims, args):
         if dims[at] is None and isinstance(operands[at], Tensor):
             operands[at], dims[at] = operands[at].expand(size, *operands[at].shape), 0
     operands = [
-        a if d is None else _front(a, d, rank - o.is_row) for o, a, d in zip(op.operands, operands, dims)
+        a if d is None else _front(a, d, rank - op.lacks(o)) for o, a, d in zip(op.operands, operands, dims)
     ]
     results = call(*operands, *args[len(op.operands) :])
     if not op.weights:

@@ -18,7 +18,7 @@ pub enum Kind {
     Generator,
     /// `x -> y`: converts elements of one type to another.
     Convert,
-    /// Operands to results, along rows that the formula reduces: the last dimension.
+    /// Operands to results, along rows that the formula reduces: the last dimension, or groups of it.
     Rows,
 }
 
@@ -311,13 +311,16 @@ pub struct OpInfo {
     /// Bit `k`: operand `k` has one element for each channel (dimension 1 of the shape that the others broadcast to),
     /// or one for all.
     pub channel_operands: u16,
-    /// Bit `k`: operand `k` has one element for each row: its shape has no last dimension.
+    /// The elements of a row that is a group of neighbours along the last dimension, which is a multiple of it; 0 where the row is
+    /// the last dimension.
+    pub group: u32,
+    /// Bit `k`: operand `k` has one element for each row: its shape has no last dimension, or one of groups.
     pub row_operands: u16,
     /// Bit `k`: operand `k` is a weight: a row that serves all rows. A call may give it otherwise.
     pub weight_operands: u16,
     /// Bit `k`: operand `k` has the gradient of the operand before it, as both are added.
     pub shared_gradients: u16,
-    /// Bit `k`: result `k` has one element for each row: its shape has no last dimension.
+    /// Bit `k`: result `k` has one element for each row: its shape has no last dimension, or one of groups.
     pub row_results: u16,
     /// Bit `k`: result `k` is the gradient of a weight, in the order of the weights among the operands. It is summed over the
     /// rows if every weight of the call is one row or one element.
@@ -361,6 +364,7 @@ impl OpInfo {
         operands: &[],
         operand_types: &[],
         channel_operands: 0,
+        group: 0,
         row_operands: 0,
         weight_operands: 0,
         shared_gradients: 0,

@@ -366,12 +366,17 @@ pub fn shared<T: Real>(reduction: Reduction, total: T, len: T, count: T) -> T {
 /// Returns the vectors of 16 bytes that the kernels promise: loads, stores.
 #[must_use]
 pub const fn promises(info: &OpInfo, element: usize) -> [bool; 2] {
-    let (widest, mut stores, mut k) = (info.widest(element), false, 0);
+    let (widest, mut loads, mut stores, mut k) = (info.widest(element), false, false, 0);
+    while k < info.operands.len() {
+        loads |= info.operand_size(k, element) >= widest && !info.is_row_operand(k);
+        k += 1;
+    }
+    k = 0;
     while k < info.results.len() {
         stores |= info.result_size(k, element) >= widest && !info.is_row_result(k);
         k += 1;
     }
-    [info.bool_operands() == 0, stores]
+    [loads && info.bool_operands() == 0, stores]
 }
 
 /// Returns the vectors of 16 bytes of shared memory that a thread keeps sums over rows in: those of the gradients of weights before

@@ -311,6 +311,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
         let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_row));
         quote!(row_operands: #operands, row_results: #results,)
     });
+    let group = Some(op.group).filter(|group| *group != 0).map(|group| quote!(group: #group,));
     let of_weights = operands.iter().any(|operand| operand.is_weight).then(|| {
         let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_weight));
         quote!(weight_operands: #operands, weight_results: #results,)
@@ -406,6 +407,7 @@ fn data(op: &Op, form: &Form) -> TokenStream {
                 result_types: &[#(#result_types),*],
                 channel_operands: #channel_operands,
                 #of_rows
+                #group
                 #of_weights
                 #shared
                 #kept

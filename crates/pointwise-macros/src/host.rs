@@ -472,6 +472,12 @@ fn docs(op: &Op, form: &Form) -> TokenStream {
         };
         text += &format!(" `{name}` is {default} by default.");
     }
+    if op.group != 0 {
+        let group = op.group;
+        text += &format!(
+            " A row is a group of {group} neighbours along the last dimension, which is a multiple of {group}."
+        );
+    }
     let text = text.trim();
     let more = (!text.is_empty()).then(|| quote!(#[doc = ""] #[doc = #text]));
     if form.name == op.symbol() {

@@ -59,7 +59,7 @@ use words::Words;
 ///   `Option<T>`, which is `None` by default. `#[param(default = 0.1, probability)]` takes numbers from 0 to 1. Parameters
 ///   take 8 words of 64 bits together; an `Option<T>` takes two.
 /// * It returns `T` or `bool`, or a tuple of 2 to 4 of these. With a row, `PerRow<T>` is a result that each row has once: its
-///   shape has no last dimension.
+///   shape has no last dimension, or one of groups.
 ///
 /// # The words of the attribute
 ///
@@ -78,6 +78,7 @@ use words::Words;
 /// | `grad_doc = "text"` | the documentation of the gradient |
 /// | `results(y, mask)` | the names of several results; by default `y0`, `y1`, .. |
 /// | `results(q: i8, state: f32)` | also their element types, which are no bools; by default the op's |
+/// | `row = 128` | a row is a group of 128 neighbours along the last dimension, which is a multiple of it; 16 to 1,024 |
 /// | `gated` | the two operands are the halves of one tensor, or two tensors |
 /// | `params(slope = 0.01)` | of an `impl`: the fields that are parameters, with their defaults |
 ///

@@ -55,11 +55,11 @@ impl ToTokens for Reduction {
     }
 }
 
-/// Finds the reductions of a formula that asks `row`.
-pub(crate) fn asks(body: &Block, row: &Ident) -> Result<Vec<Ask>> {
+/// Finds the reductions of a formula that asks `row`. One that reads what each row has (`reads_rows`) may reduce nothing.
+pub(crate) fn asks(body: &Block, row: &Ident, reads_rows: bool) -> Result<Vec<Ask>> {
     let mut found = Vec::new();
     visit(body.to_token_stream(), row, false, &mut found)?;
-    if found.is_empty() {
+    if found.is_empty() && !reads_rows {
         let why = format!("the formula reduces nothing: write `{row}.sum(x)`, or remove the argument");
         return Err(Error::new(row.span(), why));
     }

@@ -45,6 +45,8 @@ pub(crate) struct Op {
     pub(crate) results: Vec<Value>,
     /// What a formula asks its row, in the order of evaluation.
     pub(crate) asks: Vec<Ask>,
+    /// The elements of a row that is a group; 0 where it is the last dimension.
+    pub(crate) group: u32,
     pub(crate) types: Vec<words::Type>,
     pub(crate) accuracy: Accuracy,
     /// The largest error of a gradient, whose terms may cancel.
@@ -75,7 +77,7 @@ pub(crate) enum OpKind {
     Gated,
     /// There are none: elements are made of their indices.
     Generator,
-    /// They are broadcast, and the formula reduces over the last dimension.
+    /// They are broadcast, and the formula reduces over the last dimension, or groups of it.
     Rows,
 }
 
@@ -224,7 +226,7 @@ impl Op {
             _ => None,
         });
         let asks = match row {
-            Some(row) => rows::asks(&function.block, row)?,
+            Some(row) => rows::asks(&function.block, row, operands(&arguments).any(|operand| operand.is_row))?,
             None => Vec::new(),
         };
         body::check(&function.block, &generic.ident, &arguments, bound.only_floats())?;
@@ -303,6 +305,7 @@ impl Op {
             arguments,
             results,
             asks,
+            group: words.group.map_or(0, |(group, _)| group),
             types,
             accuracy,
             grad_accuracy,
@@ -473,6 +476,10 @@ fn operands(arguments: &[Argument]) -> impl Iterator<Item = &Value> {
 /// Returns the kind that the signature and the words say together.
 fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words::Type]) -> Result<OpKind> {
     let bits = arguments.iter().any(|argument| matches!(argument, Argument::Bits(_)));
+    let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
+    if let (Some((_, span)), false) = (words.group, has_row) {
+        return Err(Error::new(span, "`row` is for an op that asks its row: add `row: Row<T>`, or remove the word"));
+    }
     if let Some(span) = words.gated {
         let are_plain = operands(arguments).all(|operand| operand.fixed.is_none() && !operand.is_channel);
         let has_index = arguments.iter().any(|argument| matches!(argument, Argument::Index));
@@ -489,7 +496,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
         }
         return Ok(OpKind::Gated);
     }
-    if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
+    if has_row {
         return of_rows(words, bits, arguments, results);
     }
     let has_index = arguments.iter().any(|argument| matches!(argument, Argument::Index));
@@ -534,6 +541,13 @@ fn of_rows(words: &Words, bits: bool, arguments: &[Argument], results: &[Value])
             && operand.is_channel
         {
             return Err(Error::new(operand.name.span(), "an op on rows has no channels: remove `#[channel]`"));
+        }
+        if let (Argument::Operand(operand), Some(_)) = (argument, words.group)
+            && operand.is_weight
+        {
+            let why = "a weight is one row that serves all rows, but each group has elements of its own: remove `#[weight]`; the \
+                       operand then has a gradient for each element of the result, which the caller sums";
+            return Err(Error::new(operand.name.span(), why));
         }
     }
     if let Some((_, span)) = words.types.iter().find(|(each, _)| !each.is_float()) {

@@ -563,3 +563,19 @@ fn gradients_of_weights_are_summed() {
         assert!(!text.contains(&of_the_op));
     }
 }
+
+#[test]
+fn a_row_may_be_a_group() {
+    let text = expansion(
+        quote!(f32, ulp = 4, row = 128, results(y, scale)),
+        quote! {
+            fn scaled<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
+                let scale = row.max(x);
+                (x / scale, PerRow(scale))
+            }
+        },
+    );
+    // The op and its gradients.
+    assert_eq!(text.matches("group:128u32,").count(), 2);
+    assert!(text.contains("agroupof128neighbours"));
+}

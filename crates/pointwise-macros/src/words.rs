@@ -22,6 +22,8 @@ pub(crate) struct Words {
     pub(crate) through: Option<Through>,
     /// The names of the results, with the element types that are fixed.
     pub(crate) results: Option<Vec<TypedName>>,
+    /// The elements of a row that is a group, and where they stand.
+    pub(crate) group: Option<(u32, Span)>,
     /// Where `gated` stands.
     pub(crate) gated: Option<Span>,
     /// The parameters of an op by hand, and where they stand.
@@ -101,7 +103,7 @@ pub(crate) const FLOATS: [Type; 5] = [F32, F16, BF16, F8E4M3, F8E5M2];
 const INTS: [Type; 5] = [I8, I16, I32, I64, U8];
 const KNOWN: &str = "element types (floats, ints, bool, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8), exact, \
                      ulp = NUMBER, grad_ulp = NUMBER, grad = none, grad = FUNCTION, grad_types(TYPE, ..), grad_doc = \
-                     \"TEXT\", saves(NAME, ..), through(NAME = NAME + NAME), results(NAME, ..), gated, params(NAME = VALUE, ..)";
+                     \"TEXT\", saves(NAME, ..), through(NAME = NAME + NAME), results(NAME, ..), row = NUMBER, gated, params(NAME = VALUE, ..)";
 
 impl Type {
     pub(crate) const ALL: [Type; 11] = [F32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, Bool];
@@ -200,6 +202,7 @@ impl Parse for Words {
             saves: None,
             through: None,
             results: None,
+            group: None,
             gated: None,
             params: None,
             is_of_family: false,
@@ -281,6 +284,10 @@ impl Parse for Words {
                 "results" => {
                     once(words.results.is_some())?;
                     words.results = Some(typed_names(input, &word)?);
+                }
+                "row" => {
+                    once(words.group.is_some())?;
+                    words.group = Some(group(input, &word)?);
                 }
                 "__hints" | "__rules" => {
                     words.family.span.get_or_insert(word.span());
@@ -414,6 +421,21 @@ fn equals(input: ParseStream<'_>, word: &Ident, value: &str) -> Result<()> {
     match input.parse::<Option<Token![=]>>()? {
         Some(_) => Ok(()),
         None => Err(Error::new(word.span(), format!("`{word}` has a value: write `{word} = {value}`"))),
+    }
+}
+
+/// The elements that a group may have.
+const GROUPS: std::ops::RangeInclusive<u32> = 16..=1024;
+
+/// The value of `row`, and its place.
+fn group(input: ParseStream<'_>, word: &Ident) -> Result<(u32, Span)> {
+    equals(input, word, "128")?;
+    let why =
+        "`row` is the number of neighbours in a group of the last dimension, from 16 to 1024, such as `row = 128`";
+    let literal: LitInt = input.parse().map_err(|error| Error::new(error.span(), why))?;
+    match literal.base10_parse() {
+        Ok(group) if GROUPS.contains(&group) => Ok((group, literal.span())),
+        _ => Err(Error::new(literal.span(), why)),
     }
 }
 

@@ -39,6 +39,14 @@ impl Aligned {
     /// # Errors
     /// Dimensions that do not go together.
     pub(crate) fn new(op: &OpSpec, known: &[Known<'_>], results: &[Raw<'_>]) -> Result<Aligned, String> {
+        if op.group != 0 {
+            return Err(format!(
+                "{}: groups are in tensors of at most {} dimensions, which are not float64: flatten all but the last, such as \
+                 x.flatten(0, -2), or convert the operands",
+                op.name,
+                RANK - 1
+            ));
+        }
         let tensors = known.iter().zip(&op.operands).filter_map(|(known, operand)| match known {
             Known::Tensor(raw) if !operand.is_channel => Some(raw),
             _ => None,

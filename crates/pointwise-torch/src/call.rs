@@ -262,22 +262,43 @@ fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a
     tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides).then_some((first.sizes, first.strides))
 }
 
-/// The shape that operands broadcast to: one that each row has once, with a last dimension of 1.
+/// The shape that operands broadcast to. One that each row has once counts with a last dimension of 1; an element of a group as all of
+/// the group.
 ///
 /// # Errors
-/// Shapes that do not go together.
+/// Shapes that do not go together; a last dimension that is no multiple of the group.
 pub(crate) fn shape_of_rows(op: &OpSpec, known: &[Known<'_>]) -> Result<Vec<i64>, String> {
     let mut shapes = Vec::with_capacity(known.len());
     for (known, operand) in known.iter().zip(&op.operands) {
         if let Known::Tensor(raw) = known {
             let mut sizes = raw.sizes.to_vec();
-            if operand.is_row {
-                sizes.push(1);
+            match sizes.last_mut() {
+                _ if operand.is_row && op.group == 0 => sizes.push(1),
+                Some(groups) if operand.is_row && *groups != 1 => *groups = groups.saturating_mul(op.group),
+                _ => {}
             }
             shapes.push(sizes);
         }
     }
-    layout::broadcast(shapes.iter().map(Vec::as_slice))
+    let sizes = layout::broadcast(shapes.iter().map(Vec::as_slice))?;
+    if op.group != 0 && sizes.last().is_none_or(|last| last % op.group != 0) {
+        let group = op.group;
+        return Err(format!("{}: the last dimension must be a multiple of {group}, the sizes are {sizes:?}", op.name));
+    }
+    Ok(sizes)
+}
+
+/// Sizes and strides of what each row has once, in a call of `sizes`.
+fn once_a_row(op: &OpSpec, sizes: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let (mut own, strides) = layout::once_a_row(sizes);
+    match sizes.last() {
+        Some(last) if op.group != 0 => {
+            own.push(last / op.group);
+            let strides = layout::contiguous(&own);
+            (own, strides)
+        }
+        _ => (own, strides),
+    }
 }
 
 /// Sizes and strides of new results, but of those that each row has once.
@@ -339,7 +360,7 @@ pub(crate) fn own_layouts(op: &OpSpec, known: &[Known<'_>], sizes: &[i64]) -> Ve
     });
     let of = |spec: &ResultSpec| {
         if spec.is_row {
-            return Some(layout::once_a_row(sizes));
+            return Some(once_a_row(op, sizes));
         }
         let own = match &known[spec.weight.filter(|_| is_summed)?] {
             Known::Tensor(raw) if is_row(raw.sizes) => raw.sizes,
@@ -385,7 +406,8 @@ pub(crate) unsafe fn launch_on(
     params: &[Number],
     rng: Rng<'_>,
 ) -> Result<(), String> {
-    let is_deep = |sizes: &[i64]| sizes.len() > RANK;
+    // Groups are one dimension more.
+    let is_deep = |sizes: &[i64]| sizes.len() + usize::from(op.group != 0) > RANK;
     let deep = results.iter().any(|raw| is_deep(raw.sizes))
         || known.iter().any(|known| matches!(known, Known::Tensor(raw) if is_deep(raw.sizes)));
     if element == Element::F64 || deep {

@@ -35,6 +35,7 @@ fn op(op: &OpSpec) -> Value {
     json!({
         "name": op.name,
         "form": op.form.name(),
+        "group": op.group,
         "operands": op.operands.iter().map(|operand| json!({
             "name": operand.name, "dtype": operand.dtype.map(torch_name), "channel": operand.is_channel,
             "row": operand.is_row, "number": operand.takes_number,

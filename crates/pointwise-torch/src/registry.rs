@@ -19,6 +19,8 @@ pub(crate) struct OpSpec {
     pub(crate) name: String,
     /// How the shapes of its tensors go together.
     pub(crate) form: Form,
+    /// The elements of a row that is a group of neighbours along the last dimension; 0 where the row is that dimension.
+    pub(crate) group: i64,
     /// The tensors it reads, in order.
     pub(crate) operands: Vec<OperandSpec>,
     /// Its parameters, in order.
@@ -61,7 +63,8 @@ pub(crate) enum Form {
     Halves,
     /// `(.., N), (.., 2N) -> (.., 2N)`.
     HalvesGradient,
-    /// As [`Form::Elementwise`], of rows: the last dimension. What a row has once is without that dimension.
+    /// As [`Form::Elementwise`], of rows: the last dimension, or groups of it. What a row has once is without that dimension, or
+    /// has one of groups.
     Rows,
     /// Results of a shape that comes with the call.
     Generator,
@@ -90,7 +93,7 @@ pub(crate) struct OperandSpec {
     pub(crate) dtype: Option<DType>,
     /// Whether it has one element for each channel, or one for all.
     pub(crate) is_channel: bool,
-    /// Whether it has one element for each row: its shape has no last dimension.
+    /// Whether it has one element for each row: its shape has no last dimension, or one of groups.
     pub(crate) is_row: bool,
     /// Whether it may be a number.
     pub(crate) takes_number: bool,
@@ -101,7 +104,7 @@ pub(crate) struct OperandSpec {
 pub(crate) struct ResultSpec {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Whether it has one element for each row: its shape has no last dimension.
+    /// Whether it has one element for each row: its shape has no last dimension, or one of groups.
     pub(crate) is_row: bool,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
@@ -220,6 +223,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
     OpSpec {
         name: info.name.to_owned(),
         form: Form::Elementwise,
+        group: info.group.into(),
         operands: operands.collect(),
         params: info.params.iter().map(param).collect(),
         results: results.collect(),

@@ -2,6 +2,7 @@
 
 use pointwise::prelude::*;
 
+pub mod groups;
 pub mod mixed;
 pub mod noise;
 pub mod rows;

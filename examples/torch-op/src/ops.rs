@@ -67,3 +67,23 @@ pub fn drop_path<T: Real>(
 ) -> T {
     residual + branch.dropout(p, bits)
 }
+
+/// Groups as e4m3, and the scale of each, as matrix products of fp8 take them.
+#[op(f32, f16, bf16, ulp = 2, grad = none, row = 128, results(q: f8e4m3, scale: f32))]
+pub fn group_quantised<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
+    let scale = (row.max(x.abs()) / T::constant(448.0)).maximum(T::constant(1e-12));
+    (x / scale, PerRow(scale))
+}
+
+/// The inverse of [`group_quantised()`].
+#[op(f32, bf16, exact, grad = none, row = 128)]
+pub fn group_dequantised<T: Real>(#[stored(f8e4m3)] q: T, #[stored(f32)] scale: PerRow<T>, _row: Row<T>) -> T {
+    q * scale.0
+}
+
+/// Each group by its root mean square, which the op returns, too.
+#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, row = 32, results(y, rms))]
+pub fn group_rms_norm<T: Real>(x: T, weight: T, row: Row<T>) -> (T, PerRow<T>) {
+    let rms = (row.mean(x * x) + T::constant(1e-6)).sqrt();
+    (x / rms * weight, PerRow(rms))
+}

@@ -57,13 +57,20 @@ mod own {
         (x / scale, PerRow(scale))
     }
 
+    /// Groups over their root mean square, which is a result too, times a weight.
+    #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, row = 16, results(y, rms))]
+    pub fn grouped<T: Real>(x: T, weight: T, row: Row<T>) -> (T, PerRow<T>) {
+        let rms = (row.mean(x * x) + T::constant(0.25)).sqrt();
+        (x / rms * weight, PerRow(rms))
+    }
+
     /// A type that candle does not have.
     #[op(f32, ulp = 2, grad = none, results(q: i8))]
     pub fn to_i8<T: Real>(x: T) -> T {
         x
     }
 }
-use own::{Centred, Descent, Named, Packed, ScaledCodes, ScaledRows, ToI8, WeighedRows};
+use own::{Centred, Descent, Grouped, Named, Packed, ScaledCodes, ScaledRows, ToI8, WeighedRows};
 
 #[test]
 fn results_have_the_bits_of_pointwise_itself() -> Result<()> {
@@ -101,6 +108,27 @@ fn results_have_the_types_that_the_op_says() -> Result<()> {
     let scaled = Op::from(ScaledCodes::def());
     assert_eq!(scaled.run_one(&args![&codes, 0.5])?.to_vec1::<f32>()?, [1.5, 100.0]);
     assert_eq!(scaled.of_type(DType::F16)?.run_one(&args![&codes, 0.5])?.dtype(), DType::F16);
+    Ok(())
+}
+
+#[test]
+fn rows_are_groups_of_the_last_dimension() -> Result<()> {
+    let x = Var::from_tensor(&random(&[5, 48], 1, -2.0, 2.0, DType::F32)?)?;
+    let weight = Var::from_tensor(&random(&[48], 2, 0.5, 1.5, DType::F32)?)?;
+    let ours = Op::from(Grouped::def()).run(&args![x.as_tensor(), weight.as_tensor()])?;
+    let groups = x.reshape((5, 3, 16))?;
+    let rms = (groups.sqr()?.mean(2)? + 0.25)?.sqrt()?;
+    let y = groups.broadcast_div(&rms.unsqueeze(2)?)?.reshape((5, 48))?.broadcast_mul(&weight)?;
+    assert_eq!((ours[0].dims(), ours[1].dims()), (&[5, 48][..], &[5, 3][..]));
+    assert_close("the groups", &ours[0], &y, 1e-6);
+    assert_close("of each", &ours[1], &rms, 1e-6);
+    let grads = |y: &Tensor, rms: &Tensor| (y.sqr()?.sum_all()? + rms.sqr()?.sum_all()?)?.backward();
+    let (of_ours, of_theirs) = (grads(&ours[0], &ours[1])?, grads(&y, &rms)?);
+    for (what, operand) in [("of x", &x), ("of the weight", &weight)] {
+        assert_close(what, of_ours.get(operand).unwrap(), of_theirs.get(operand).unwrap(), 1e-4);
+    }
+    let odd = random(&[5, 40], 1, -2.0, 2.0, DType::F32)?;
+    fails(Op::from(Grouped::def()).run(&args![&odd, 1.0]), &["grouped of shape [5, 40]", "multiple of 16"]);
     Ok(())
 }
 

@@ -55,4 +55,25 @@ pub fn has_a_weight_without_a_gradient<T: Real>(x: T, #[weight] #[stored(i8)] sc
 #[op(f32, ulp = 4, saves(x))]
 pub fn does_not_save_its_weight<T: Real>(x: T, #[weight] bias: T, row: Row<T>) -> T { x / row.sum(x) + bias }
 
+#[op(f32, ulp = 4, row = 8)]
+pub fn has_groups_that_are_too_small<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+#[op(f32, ulp = 4, row = 2048)]
+pub fn has_groups_that_are_too_large<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+#[op(f32, ulp = 4, row = GROUP)]
+pub fn has_groups_of_a_constant<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+#[op(f32, ulp = 4, row(128))]
+pub fn has_groups_in_brackets<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+#[op(f32, ulp = 4, row = 128, row = 64)]
+pub fn has_groups_twice<T: Real>(x: T, row: Row<T>) -> T { x / row.sum(x) }
+
+#[op(f32, ulp = 4, row = 128)]
+pub fn has_groups_and_no_row<T: Real>(x: T) -> T { x }
+
+#[op(f32, ulp = 4, row = 128)]
+pub fn has_groups_and_a_weight<T: Real>(x: T, #[weight] weight: T, row: Row<T>) -> T { x / row.sum(x) * weight }
+
 fn main() {}

@@ -18,6 +18,17 @@ const SHAPES: [[usize; 2]; 10] =
 /// The shapes of [`largest_error`].
 const FEW: [[usize; 2]; 3] = [[9, 17], [4, 256], [2, 1000]];
 
+/// The shapes of ops whose rows are groups: outer dimension, and groups along the last.
+const GROUPS: [[usize; 2]; 4] = [[1, 1], [3, 1], [2, 3], [5, 8]];
+
+/// Returns the shapes of an op's calls, from those of ops on whole rows.
+fn shapes(info: &OpInfo, of_rows: &[[usize; 2]]) -> Vec<[usize; 2]> {
+    match info.group as usize {
+        0 => of_rows.to_vec(),
+        group => GROUPS.map(|[outer, groups]| [outer, groups * group]).to_vec(),
+    }
+}
+
 /// Checks an op on rows in a type on a device, with its default parameters, and returns the largest error of a result in units
 /// in its last place, among those where no terms cancel.
 ///
@@ -25,13 +36,15 @@ const FEW: [[usize; 2]; 3] = [[9, 17], [4, 256], [2, 1000]];
 /// The first result that is wrong; a call that fails; an element type that the op does not take.
 pub fn largest_error(def: &'static OpDef, dtype: DType, device: &Device) -> Result<f64, Error> {
     let set = vec![Number::Default; def.info.params.len()];
-    FEW.into_iter().try_fold(0.0_f64, |worst, shape| Ok(worst.max(one(def, dtype, device, &set, shape, 0)?)))
+    shapes(&def.info, &FEW)
+        .into_iter()
+        .try_fold(0.0_f64, |worst, shape| Ok(worst.max(one(def, dtype, device, &set, shape, 0)?)))
 }
 
 /// Checks an op in a type on a device, with several parameters.
 pub(super) fn check(def: &'static OpDef, dtype: DType, device: &Device) -> Result<(), Error> {
     for set in params::several(&def.info, dtype) {
-        for (k, shape) in SHAPES.into_iter().enumerate() {
+        for (k, shape) in shapes(&def.info, &SHAPES).into_iter().enumerate() {
             // Long rows take an emulator long: two layouts do.
             let turns = if shape[0] * shape[1] > 2000 { k % 2..k % 2 + 1 } else { 0..4 };
             for turn in turns {
@@ -42,46 +55,53 @@ pub(super) fn check(def: &'static OpDef, dtype: DType, device: &Device) -> Resul
     Ok(())
 }
 
-/// An operand's values, and the step from a row to the next and along a row.
+/// An operand's values, and the steps along the outer dimension and the last.
 struct Input {
     values: Vec<f64>,
     tensor: Tensor,
     steps: [usize; 2],
+    /// True if it has an element for each row.
+    is_once: bool,
     /// True if the tensor is the transposed operand.
     is_turned: bool,
 }
 
-/// One call. In `turn` 0 all operands have all elements; in others one has a row's elements, one a number for each row, and the
-/// last is transposed.
+/// One call, of tensors of `[outer, last]`. In `turn` 0 all operands have all elements; in others one has those of the last
+/// dimension, one those of the outer, and the last is transposed.
 fn one(
     def: &'static OpDef,
     dtype: DType,
     device: &Device,
     set: &[Number],
-    [rows, len]: [usize; 2],
+    [outer, last]: [usize; 2],
     turn: usize,
 ) -> Result<f64, Error> {
     let info = &def.info;
+    // The rows along the last dimension, and the elements of each.
+    let groups = last.checked_div(info.group as usize).unwrap_or(1);
+    let (rows, len) = (outer * groups, last / groups);
     let (mut inputs, mut worst) = (Vec::new(), 0.0_f64);
     // The first operand has all elements, so that the others broadcast to it.
     let whole = (0..info.operands.len()).find(|&k| !info.is_row_operand(k));
     for k in 0..info.operands.len() {
-        let kind = (k + turn) % 4;
+        let (kind, is_once) = ((k + turn) % 4, info.is_row_operand(k));
         let (shape, steps) = match kind {
-            _ if info.is_row_operand(k) => (vec![rows], [1, 0]),
+            _ if is_once && info.group != 0 => (vec![outer, groups], [groups, 1]),
+            _ if is_once => (vec![outer], [1, 0]),
             // Weights are one row together, so that their gradients are sums.
-            _ if info.is_weight(k) && turn % 2 == 1 => (vec![len], [0, 1]),
-            1 if turn > 0 && Some(k) != whole => (vec![len], [0, 1]),
-            2 if turn > 0 && Some(k) != whole => (vec![rows, 1], [1, 0]),
-            3 if turn > 0 => (vec![len, rows], [1, rows]),
-            _ => (vec![rows, len], [len, 1]),
+            _ if info.is_weight(k) && turn % 2 == 1 => (vec![last], [0, 1]),
+            1 if turn > 0 && Some(k) != whole => (vec![last], [0, 1]),
+            2 if turn > 0 && Some(k) != whole => (vec![outer, 1], [1, 0]),
+            3 if turn > 0 => (vec![last, outer], [1, outer]),
+            _ => (vec![outer, last], [last, 1]),
         };
         let of = info.operand_type(k, dtype);
         let numbers: Vec<f64> = (0..shape.iter().product()).map(|i| sample(i, k + turn * 31)).collect();
         let (bytes, values) = encode(of, &numbers);
         let values = computed(info, k, values);
-        let is_turned = steps == [1, rows] && kind == 3 && turn > 0 && !info.is_row_operand(k);
-        inputs.push(Input { values, tensor: Tensor::from_bytes(device, of, &bytes, shape)?, steps, is_turned });
+        let is_turned = kind == 3 && turn > 0 && !is_once && shape == [last, outer];
+        let tensor = Tensor::from_bytes(device, of, &bytes, shape)?;
+        inputs.push(Input { values, tensor, steps, is_once, is_turned });
     }
     let operands = inputs.iter().map(|input| {
         let view = input.tensor.view();
@@ -93,16 +113,18 @@ fn one(
         .map(|k| Ok(decode(info.result_type(k, dtype), &results[k].to_bytes()?)))
         .collect::<pointwise::Result<_>>()?;
     let Some(oracle) = def.row_oracle(dtype, set)? else { return Ok(worst) };
-    let is_sum = |k: usize| info.is_weight_result(k) && results[k].shape().dims() != [rows, len];
+    let is_sum = |k: usize| info.is_weight_result(k) && results[k].shape().dims() != [outer, last];
     let mut sums = vec![vec![Terms::exact(0.0); len]; results.len()];
     let failed = |what: &str, why: String| {
         Error::Wrong(format!("{} of {dtype} on {device}, {what}: {why}{}", info.name, params::shown(info, set)))
     };
     for row in 0..rows {
         let at = |input: &Input| -> Vec<f64> {
-            let first = row * input.steps[0];
-            let count = if input.steps[1] == 0 { 1 } else { len };
-            (0..count).map(|i| input.values[first + i * input.steps[1]]).collect()
+            let [outer, along] = input.steps;
+            // The first element along the last dimension, and how many.
+            let (first, count) = if input.is_once { (row % groups, 1) } else { (row % groups * len, len) };
+            let count = if along == 0 { 1 } else { count };
+            (0..count).map(|i| input.values[row / groups * outer + (first + i) * along]).collect()
         };
         let x: Vec<Vec<f64>> = inputs.iter().map(at).collect();
         let what = format!("{rows} rows of {len}, layout {turn}, row {row}");

@@ -277,6 +277,23 @@ impl Layout {
         self.with(&dims[..=rank], strides)
     }
 
+    /// The last dimension as two: groups of `size` neighbours, which it is a multiple of, and the elements of a group. One of a
+    /// single element becomes one group of one.
+    pub(crate) fn groups(&self, size: usize) -> Result<Layout> {
+        let rank = self.shape.rank();
+        let Layout { shape, mut strides } = self.unsqueeze(rank)?;
+        let mut dims = [0; MAX_RANK];
+        dims[..=rank].copy_from_slice(&shape);
+        if let ([.., last, own], [.., step, own_step]) = (&mut dims[..=rank], &mut *strides)
+            && *last != 1
+        {
+            (*last, *own) = (*last / size, size);
+            // A single group is never stepped over: its stride may be anything.
+            (*step, *own_step) = (step.saturating_mul(size as i64), *step);
+        }
+        self.with(&dims[..=rank], strides)
+    }
+
     pub(crate) fn squeeze(&self, dim: usize) -> Result<Layout> {
         self.check_dim("dim", dim)?;
         if self.shape[dim] != 1 {

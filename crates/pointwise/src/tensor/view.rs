@@ -283,6 +283,11 @@ impl<'a> TensorView<'a> {
         Ok(Self::new(self.raw.with(self.raw.layout.unsqueeze(dim)?)))
     }
 
+    /// The view with groups of `size` neighbours along the last dimension as a dimension.
+    pub(crate) fn groups(&self, size: usize) -> Result<Self> {
+        Ok(Self::new(self.raw.with(self.raw.layout.groups(size)?)))
+    }
+
     /// The view without dimension `dim`.
     ///
     /// # Errors

@@ -6,8 +6,9 @@ use pointwise_core::{DType, Draw, Kind, OpInfo};
 
 use super::OpDef;
 use super::gated::Halves;
+use super::groups;
 use super::own::OwnCall;
-use super::rows::{is_summed, result_shape};
+use super::rows::{is_summed, result_shape, shape_of_rows};
 use crate::cpu::FormulaRun;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
@@ -23,7 +24,7 @@ use crate::{Device, Number, Stream};
 /// An op with its parameters and launch settings.
 ///
 /// Operands are broadcast together; every result has the shape that they broadcast to. In an op on rows, a result of each row has
-/// no last dimension. An operand is a tensor or a
+/// no last dimension, or one of groups. An operand is a tensor or a
 /// number; one at least is a tensor that is no condition. Operands of different types are converted to that of
 /// [`result_type`](crate::kernel::result_type) first, and integers and bool to f32 where the op is a float function
 /// ([`Properties::int_to_float`](pointwise_core::Properties::int_to_float)): each takes another pass and a tensor meanwhile. Ops of floats alone, and gradients, take one
@@ -60,7 +61,7 @@ pub struct Kernel<'r> {
 /// Up to `N` checked operands.
 pub(super) struct CheckedOperands<'a, const N: usize> {
     pub(super) dtype: DType,
-    /// What they broadcast to.
+    /// What they broadcast to; of groups, with each as a row.
     pub(super) shape: Shape,
     pub(super) device: Device,
     pub(super) views: [Option<TensorView<'a>>; N],
@@ -93,6 +94,7 @@ pub(super) struct Results<'a, const T: usize> {
 }
 
 /// What results may share memory with.
+#[derive(Clone, Copy)]
 #[allow(clippy::large_enum_variant)] // a box would be memory that a call allocates
 pub(super) enum Shared<'a> {
     /// They are new: with nothing.
@@ -516,6 +518,8 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<KernelPlan> {
+        let grouped = self.in_groups(ready, targets)?;
+        let targets = grouped.as_ref().unwrap_or(targets);
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
@@ -617,11 +621,17 @@ impl<'r> Kernel<'r> {
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
                     let view = match &channels_of {
+                        // Below, of all together.
+                        _ if info.group != 0 => *view,
                         _ if info.is_row_operand(k) => view.unsqueeze(view.shape().rank())?,
                         Some(others) if info.is_channel(k) => channel(others, view, what)?,
                         _ => *view,
                     };
-                    ready.shape = if any { ready.shape.broadcast_with(view.shape())? } else { *view.shape() };
+                    let shape = match info.group {
+                        0 => *view.shape(),
+                        _ => groups::counted(info, k, view.shape())?,
+                    };
+                    ready.shape = if any { ready.shape.broadcast_with(&shape)? } else { shape };
                     any = true;
                     ready.views[k] = Some(view);
                 }
@@ -639,7 +649,35 @@ impl<'r> Kernel<'r> {
                 }
             }
         }
+        if info.group != 0 {
+            ready.shape = groups::split(info, &ready.shape)?;
+            for (k, view) in ready.views.iter_mut().enumerate() {
+                *view = view.map(|view| groups::view(info, &view, info.is_row_operand(k))).transpose()?;
+            }
+        }
         Ok(())
+    }
+
+    /// Returns results of groups as the op's rows have them, checked to be of their types, shapes and device. None of other ops.
+    fn in_groups<'t, const N: usize, const T: usize>(
+        &self,
+        ready: &CheckedOperands<'_, N>,
+        targets: &Results<'t, T>,
+    ) -> Result<Option<Results<'t, T>>> {
+        let info = &self.def.info;
+        if info.group == 0 {
+            return Ok(None);
+        }
+        self.check_count(targets.views.iter().flatten().count())?;
+        let mut grouped = Results { views: [None; T], ..*targets };
+        for (k, (to, view)) in grouped.views.iter_mut().zip(&targets.views).enumerate() {
+            let Some(view) = view else { continue };
+            let types = (ready.dtype, info.result_type(k, ready.dtype));
+            let shape = result_shape(info, k, &ready.shape, &ready.views)?;
+            check::output(|| output(info, k), view, types, &shape, &ready.device)?;
+            *to = Some(if info.is_row_result(k) { *view } else { groups::view(info, view, false)? });
+        }
+        Ok(Some(grouped))
     }
 
     /// Checks results, whoever made them: there are as many as the op has, of their types, of the operands' shape and
@@ -658,7 +696,7 @@ impl<'r> Kernel<'r> {
         for (k, view) in targets.views.iter().flatten().enumerate() {
             let what = || output(info, k);
             let types = (ready.dtype, info.result_type(k, ready.dtype));
-            let shape = result_shape(info, k, &ready.shape, &ready.views)?;
+            let shape = shape_of_rows(info, k, &ready.shape, &ready.views)?;
             check::output(what, view, types, &shape, &ready.device)?;
             if info.is_of_rows() && !info.is_row_result(k) {
                 check_dense(info, k, view)?;
@@ -709,6 +747,8 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<()> {
+        let grouped = self.in_groups(ready, targets)?;
+        let targets = grouped.as_ref().unwrap_or(targets);
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;

@@ -4,6 +4,7 @@ mod call;
 mod def;
 mod expansion;
 mod gated;
+mod groups;
 mod launch;
 mod own;
 mod rows;

@@ -1,4 +1,5 @@
-//! Ops on rows: their kernels, and a call of them. A row is the last dimension of the shape that the operands broadcast to.
+//! Ops on rows: their kernels, and a call of them. A row is the last dimension of the shape that the operands broadcast to; of groups
+//! that is a group.
 
 use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
@@ -9,6 +10,7 @@ use pointwise_core::rows::{
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
 use super::call::{CheckedOperands, Kernel, Results};
+use super::groups;
 use crate::cpu::{FoldFn, FoldRun, RowsFn, RowsRun, Target, fold_sums, rows};
 use crate::cuda::{self, Function, Grid, Held};
 use crate::embed::Kernels;
@@ -625,9 +627,20 @@ fn is_row(view: &TensorView<'_>, shape: &Shape) -> bool {
     length(view.shape()) == length(shape) && view.numel() == length(shape)
 }
 
-/// The shape of result `k` of an op whose operands broadcast to `shape`. A gradient that is summed over rows has the shape of its
-/// weight, where that is one row.
+/// The shape of result `k` of an op whose checked operands broadcast to `shape`.
 pub(super) fn result_shape(
+    info: &OpInfo,
+    k: usize,
+    shape: &Shape,
+    operands: &[Option<TensorView<'_>>],
+) -> Result<Shape> {
+    let of_rows = shape_of_rows(info, k, shape, operands)?;
+    if info.group == 0 || info.is_row_result(k) { Ok(of_rows) } else { groups::joined(&of_rows) }
+}
+
+/// The shape of result `k` as the op's rows have it. A gradient that is summed over rows has the shape of its weight, where that is
+/// one row.
+pub(super) fn shape_of_rows(
     info: &OpInfo,
     k: usize,
     shape: &Shape,
