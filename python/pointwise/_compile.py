@@ -478,9 +478,12 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
         if is_inference:
             _passes.causal(gm.graph)
             _passes.grouped(gm.graph)
+            _passes.shared(gm.graph)
         _joins.slices(gm.graph)
         if _joins.joins(gm.graph):
             _passes.once(gm.graph)
+            if not is_inference:
+                _joins.laid(gm.graph)
         partition = Partition(gm.graph)
         graph = _spliced(gm.graph, partition)
         if is_inference:
@@ -503,6 +506,7 @@ def _partitioned(joint, inputs, **options):
     """Cuts a graph into forward and backward."""
     with unset_fake_temporarily():
         _passes.causal(joint.graph)
+        _passes.shared(joint.graph)
     return min_cut_rematerialization_partition(joint, inputs, **options)
 
 

@@ -228,3 +228,49 @@ def joins(graph):
             split.run()
             changed = True
     return changed
+
+
+def laid(graph):
+    """Lets a `cat` that `joins` made lie as the copy that alone reads it does; takes away copies of copies.
+
+    The gradient of rotary embedding is copied into another order of memory before a matrix product reads it. So is that of values.
+    """
+    for node in list(graph.nodes):
+        if node.target == aten.clone.default and node.kwargs.get("memory_format") == torch.contiguous_format:
+            _lay(graph, node)
+
+
+def _lay(graph, node):
+    views, source = [], node.args[0]
+    while source.target in (aten.transpose.int, aten.permute.default) and len(source.users) == 1:
+        views.append(source)
+        source = source.args[0]
+    if not views or len(source.users) != 1:
+        return
+    is_copy = source.target == aten.clone.default and source.kwargs.get("memory_format") == torch.contiguous_format
+    if not is_copy and "pointwise_joins" not in source.meta:
+        return
+    made = source.args[0] if is_copy else source
+    if not is_copy:
+        value = node.meta["val"]
+        with value.fake_mode:
+            value = torch.empty_like(value, memory_format=torch.contiguous_format)
+            for view in views:
+                value = _back(view, value)
+        source.meta["val"] = value
+    with graph.inserting_before(node):
+        for view in reversed(views):
+            made = _call(graph, view.target, made, *view.args[1:])
+        if not made.meta["val"].is_contiguous():
+            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+    node.replace_all_uses_with(made)
+    for old in (node, *views, *([source] if is_copy else [])):
+        graph.erase_node(old)
+
+
+def _back(view, value):
+    """Returns the tensor of which a transposed or permuted view is `value`."""
+    if view.target == aten.transpose.int:
+        return value.transpose(*view.args[1:])
+    dims = [dim % value.dim() for dim in view.args[1]]
+    return value.permute([dims.index(dim) for dim in range(value.dim())])
