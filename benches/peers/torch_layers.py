@@ -10,7 +10,7 @@ the width of the model that is named, in bf16:
 
   prefill  a sequence of N tokens, forward
   padded   the same of four sequences of N / 4 tokens and less, with a mask of padding
-  train    forward and backward of a sequence of N tokens, for the models of `TRAIN`
+  train    forward and backward of a sequence of N tokens, without embedding and loss, for the models of `TRAIN`
   trained  the same of the padded sequences
   decode   a token for each of a batch, with a cache of 1,024 positions, as a CUDA graph
 
@@ -51,7 +51,7 @@ NARROW = dict(
     q_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, head_dim=16, rotary_dim=8,
 )  # fmt: skip
 # Matrix products and attention, by what kernels' names have; and kernels of compilers, whose names may have anything.
-PRODUCTS = re.compile(r"gemm|gemv|nvjet|cutlass|xmma|cublas|splitk|flash|fmha|sdpa|attention", re.IGNORECASE)
+PRODUCTS = re.compile(r"gemm|gemv|nvjet|cutlass|xmma|cublas|splitk|flash|fmha|sdpa|cudnn|attention", re.IGNORECASE)
 COMPILED = re.compile(r"^(triton_|fused|pointwise)")
 CASES = ("prefill", "padded", "train", "trained", "decode")
 WAYS = ("eager", "override", "patch", "both", "inductor", "compiled", "patched")
@@ -169,16 +169,23 @@ def cases(name, model, tokens, device):
     mask = (places >= starts).long()
     known = several, mask, (places - starts).clamp(min=0)
 
-    def forward(ids, mask=None, positions=None):
-        return model.base_model(ids, attention_mask=mask, position_ids=positions, use_cache=False)[0]
-
-    def inferred(*given):
+    def inferred(ids, mask=None, positions=None):
         with torch.no_grad():
-            return forward(*given)
+            return model.base_model(ids, attention_mask=mask, position_ids=positions, use_cache=False)[0]
 
-    def trained(*given):
+    def trained(ids, mask=None, positions=None):
+        # The block alone: no embedding, no loss.
         model.zero_grad(set_to_none=True)
-        forward(*given).float().square().mean().backward()
+        x, grad = states[ids.shape]
+        x.grad = None
+        given = {"inputs_embeds": x, "attention_mask": mask, "position_ids": positions}
+        model.base_model(**given, use_cache=False)[0].backward(grad)
+
+    width = model.config.hidden_size
+    states = {
+        it.shape: [torch.randn(*it.shape, width, device=device).to(torch.bfloat16).requires_grad_(k == 0) for k in range(2)]
+        for it in (ids, several)
+    }
 
     made = {"prefill": lambda: inferred(ids), "padded": lambda: inferred(*known)}
     return made | ({"train": lambda: trained(ids), "trained": lambda: trained(*known)} if name in TRAIN else {})

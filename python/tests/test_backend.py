@@ -497,7 +497,8 @@ def test_attention_of_one_query(device):
             assert found.stride() == wanted.stride()
             assert off([found], [exact]) <= 1.2 * off([wanted], [exact])
             repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
-            assert repeats == (0 if length == 1 and mask is not many else 2), str(report)
+            is_shared = length == 1 and mask is not many or any("cudnn" in op for op, _ in report.left)
+            assert repeats == (0 if is_shared else 2), str(report)
 
 
 def _triangle(n, device, k=0):
@@ -559,7 +560,7 @@ def test_causal_masks(name, device, attention):
         masks += sum("where" in " ".join(kernel.ops) for kernel in report.kernels)
         assert (masks == 0) == (name in CAUSAL), str(report)
         repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
-        reads_few = name in CAUSAL and q.is_cuda and dtype == torch.bfloat16
+        reads_few = (name in CAUSAL or attention == "cudnn") and q.is_cuda and dtype == torch.bfloat16
         assert repeats == (0 if reads_few else 2), str(report)
 
 
@@ -604,7 +605,8 @@ def test_masks_of_padding(kind, is_training, device, attention):
         assert len(made) == (kind != "given"), str(report)
         is_shared = device == "cuda" and dtype == torch.bfloat16 and attention == "cudnn"
         repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
-        assert repeats == 0 if is_shared else repeats >= 2, str(report)
+        # The gradients of few heads lie as eager's do.
+        assert repeats == (2 if is_training else 0) if is_shared else repeats >= 2, str(report)
         assert not is_shared or "aten.sum.dim_IntList" not in {op for op, _ in report.left}, str(report)
 
 
