@@ -9,7 +9,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ._fused_ops import ROW_OPS, RULES, Program, Refused, same_shape
-from ._passes import _call
+from ._passes import _call, _lie_alike, _replace, _results, is_functional
 
 aten = torch.ops.aten
 # A longer chain stays as it is: each op is there once for each part.
@@ -230,6 +230,86 @@ def joins(graph):
     return changed
 
 
+def whole(graph):
+    """Takes away slices of everything and parts of a `cat` that are nothing. Sums of slices' gradients become a `cat`.
+
+    Rotary embedding of a part of each head slices, rotates and joins; where it rotates the whole head, a part is empty.
+    """
+    if is_functional(graph):
+        results = _results(graph)
+        for node in list(graph.nodes):
+            if node not in results and (source := _same(node)) is not None:
+                _replace_before(graph, node, source)
+    for node in reversed(list(graph.nodes)):
+        if not node._erased and (parts := _covered(node)) is not None:
+            dim = parts[0].args[2]
+            with graph.inserting_before(node):
+                made = _call(graph, aten.cat.default, [x.args[0] for x in parts], dim)
+            _replace_before(graph, node, made)
+
+
+def _replace_before(graph, node, made):
+    with graph.inserting_before(node):
+        _replace(graph, node, made)
+    unused = [node]
+    while unused:
+        node = unused.pop()
+        if not node.users and not node._erased and node.op == "call_function":
+            unused += node.all_input_nodes
+            graph.erase_node(node)
+
+
+def _same(node):
+    """Returns the tensor that a node has the elements of, all in their places, or None."""
+    value = _value(node)
+    if node.target == aten.slice.Tensor and (found := _range(node)) is not None:
+        dim, start, end = found
+        return node.args[0] if (start, end) == (0, value.shape[dim]) == (0, _size(node.args[0], dim)) else None
+    if node.target == aten.slice_backward.default and _value(node.args[0]) is not None:
+        return node.args[0] if same_shape(_value(node.args[0]).shape, value.shape) else None
+    if node.target == aten.cat.default and not node.kwargs:
+        # A `cat` takes an empty tensor of any rank.
+        parts = [x for x in node.args[0] if _value(x) is not None and 0 not in _value(x).shape]
+        is_one = len(parts) == 1 and same_shape(_value(parts[0]).shape, value.shape)
+        return parts[0] if is_one and _value(parts[0]).dtype == value.dtype else None
+    if node.target == aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
+        # The gradient of an empty slice is zero.
+        others = [x for x in node.args if not _is_zero(x)]
+        return others[0] if len(others) == 1 and _value(others[0]) is not None and _Split._is_alike(others[0], node) else None
+    return None
+
+
+def _is_zero(x):
+    return isinstance(x, Node) and x.target == aten.slice_backward.default and 0 in _value(x.args[0]).shape
+
+
+def _covered(node):
+    """Returns the gradients of slices whose sum a node is, in order, where they cover it and are of different sizes; or None."""
+    if node.target != aten.add.Tensor:
+        return None
+    parts, todo = [], [node]
+    while todo:
+        x = todo.pop()
+        if x is not node and (not isinstance(x, Node) or len(x.users) != 1 or not _Split._is_alike(x, node)):
+            return None
+        if x.target == aten.add.Tensor and len(x.args) == 2 and not x.kwargs:
+            todo += x.args
+        elif x.target == aten.slice_backward.default and len(x.args) == 6 and x.args[5] == 1:
+            parts.append(x)
+        else:
+            return None
+    dims = {x.args[2] for x in parts}
+    sizes = [_value(x.args[0]).shape[x.args[2]] for x in parts]
+    if len(dims) != 1 or len(set(sizes)) == 1 or not all(isinstance(n, int) for n in (*sizes, *(x.args[3] for x in parts))):
+        return None
+    at, parts = 0, [x for _, _, x in sorted((x.args[3], k, x) for k, x in enumerate(parts))]
+    for x in parts:
+        if x.args[3] != at:
+            return None
+        at += _value(x.args[0]).shape[x.args[2]]
+    return parts if at == _value(node).shape[parts[0].args[2]] else None
+
+
 def laid(graph):
     """Lets a `cat` that `joins` made lie as the copy that alone reads it does; takes away copies of copies.
 
@@ -245,10 +325,10 @@ def _lay(graph, node):
     while source.target in (aten.transpose.int, aten.permute.default) and len(source.users) == 1:
         views.append(source)
         source = source.args[0]
-    if not views or len(source.users) != 1:
+    if len(source.users) != 1:
         return
     is_copy = source.target == aten.clone.default and source.kwargs.get("memory_format") == torch.contiguous_format
-    if not is_copy and "pointwise_joins" not in source.meta:
+    if not (is_copy and views) and "pointwise_joins" not in source.meta:
         return
     made = source.args[0] if is_copy else source
     if not is_copy:

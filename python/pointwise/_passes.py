@@ -80,6 +80,28 @@ def once(graph):
             graph.erase_node(node)
 
 
+def is_functional(graph):
+    """Returns True if no op of a graph writes to a tensor."""
+    higher = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.nodes)
+    return not higher and not any(_is_op(node) and node.target._schema.is_mutable for node in graph.nodes)
+
+
+def uncopied(graph):
+    """Lets what reads a copy read the tensor itself, where nothing writes to either. Dropout that does nothing is a copy."""
+    if not is_functional(graph):
+        return
+    results = _results(graph)
+    for node in list(graph.nodes):
+        if node.target == aten.clone.default and node not in results and _lie_alike(node, node.args[0]):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _lie_alike(a, b):
+    """Returns True if tensors are alike, and lie in memory alike."""
+    return _are_alike(a, b) and same_shape(a.meta["val"].stride(), b.meta["val"].stride())
+
+
 # Kinds of attention, and the name of the mask that each takes.
 _MASKS = {
     aten._scaled_dot_product_efficient_attention.default: "attn_bias",

@@ -1098,6 +1098,53 @@ def test_functions_without_gradients(name, device, monkeypatch):
     assert shared[0] == shared[1]
 
 
+def _rotated(x, cos, sin, width):
+    """As transformers rotates a part of each head, which may be all of it."""
+    x = x.view(2, 6, 4, 16).transpose(1, 2)
+    turned = _rope(x[..., :width], cos[:, None, :, :width], sin[:, None, :, :width])
+    return torch.cat([turned, x[..., width:]], -1).transpose(1, 2) * 2
+
+
+def _split(x, cos, sin):
+    parts = x.split([32, 16, 16], -1)
+    return torch.cat([F.silu(parts[1]) * parts[2], parts[0].sin() * 2], -1)
+
+
+def _dropped(x, cos, sin):
+    y = F.dropout(x.sin() @ x.transpose(1, 2), 0.0)
+    return F.dropout(y @ x, 0.0), F.dropout(x, 0.0)
+
+
+# Functions, and the ops that are not left: copies, gradients of slices and their sums, parts that are nothing.
+WHOLE = {
+    "whole heads": (lambda *given: _rotated(*given, 16), {"cat", "clone", "slice_backward", "add.Tensor"}),
+    "parts of heads": (lambda *given: _rotated(*given, 4), {"slice_backward", "add.Tensor"}),
+    "split": (_split, {"slice_backward", "add.Tensor"}),
+    "some": (lambda x, cos, sin: x[..., :24].sin() @ x[..., 40:].mT, set()),
+    "overlapping": (lambda x, cos, sin: x[..., :40].sin() @ x[..., 24:].mT, set()),
+    "dropout": (_dropped, set()),
+    "empty": (lambda x, cos, sin: (torch.cat([x[:0], x]), torch.cat([x[..., :0], x, x[..., 64:]], -1) @ x.mT), set()),
+}
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("name", WHOLE)
+def test_parts_that_are_everything(name, is_training, device):
+    f, gone = WHOLE[name]
+    for dtype in DTYPES:
+        torch._dynamo.reset()
+        x, cos, sin = draw(device, dtype, (2, 6, 64), (2, 6, 16), (2, 6, 16), grad=False)
+        x.requires_grad_(is_training)
+        report = as_near(f, (x, cos, sin), slack=1.2, dynamic=False)
+        left = {op.removeprefix("aten.").removesuffix(".default") for op, _ in report.left}
+        assert not left & gone, str(report)
+        if name == "dropout":
+            # A result stays apart from the operand.
+            assert report.left["aten.clone.default", "it is a copy"] <= 2, str(report)
+            y = torch.compile(f, backend=_compile.backend)(x, cos, sin)[1]
+            assert y.data_ptr() != x.data_ptr()
+
+
 _BARE = """
 import sys
 sys.modules["triton"] = None
