@@ -239,18 +239,22 @@ def whole(graph):
         results = _results(graph)
         for node in list(graph.nodes):
             if node not in results and (source := _same(node)) is not None:
-                _replace_before(graph, node, source)
+                _swap(graph, node, source)
     for node in reversed(list(graph.nodes)):
         if not node._erased and (parts := _covered(node)) is not None:
             dim = parts[0].args[2]
             with graph.inserting_before(node):
                 made = _call(graph, aten.cat.default, [x.args[0] for x in parts], dim)
-            _replace_before(graph, node, made)
+            _swap(graph, node, made)
 
 
-def _replace_before(graph, node, made):
-    with graph.inserting_before(node):
-        _replace(graph, node, made)
+def _swap(graph, node, made):
+    """Puts a tensor in place of a node, where it is known how both lie in memory."""
+    if _lie_alike(made, node):
+        node.replace_all_uses_with(made)
+    elif all(isinstance(step, int) for x in (made, node) for step in _value(x).stride()):
+        with graph.inserting_before(node):
+            _replace(graph, node, made)
     unused = [node]
     while unused:
         node = unused.pop()
@@ -269,9 +273,8 @@ def _same(node):
         return node.args[0] if same_shape(_value(node.args[0]).shape, value.shape) else None
     if node.target == aten.cat.default and not node.kwargs:
         # A `cat` takes an empty tensor of any rank.
-        parts = [x for x in node.args[0] if _value(x) is not None and 0 not in _value(x).shape]
-        is_one = len(parts) == 1 and same_shape(_value(parts[0]).shape, value.shape)
-        return parts[0] if is_one and _value(parts[0]).dtype == value.dtype else None
+        parts = [x for x in node.args[0] if not _is_empty(x)]
+        return parts[0] if len(parts) == 1 and _Split._is_alike(parts[0], node) else None
     if node.target == aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
         # The gradient of an empty slice is zero.
         others = [x for x in node.args if not _is_zero(x)]
@@ -279,8 +282,12 @@ def _same(node):
     return None
 
 
+def _is_empty(x):
+    return _value(x) is not None and any(isinstance(n, int) and n == 0 for n in _value(x).shape)
+
+
 def _is_zero(x):
-    return isinstance(x, Node) and x.target == aten.slice_backward.default and 0 in _value(x.args[0]).shape
+    return isinstance(x, Node) and x.target == aten.slice_backward.default and _is_empty(x.args[0])
 
 
 def _covered(node):
@@ -298,16 +305,17 @@ def _covered(node):
             parts.append(x)
         else:
             return None
-    dims = {x.args[2] for x in parts}
-    sizes = [_value(x.args[0]).shape[x.args[2]] for x in parts]
-    if len(dims) != 1 or len(set(sizes)) == 1 or not all(isinstance(n, int) for n in (*sizes, *(x.args[3] for x in parts))):
+    dim = parts[0].args[2]
+    sizes = {x: _value(x.args[0]).shape[dim] for x in parts}
+    known = [_value(node).shape[dim], *sizes.values(), *(x.args[3] for x in parts)]
+    if any(x.args[2] != dim for x in parts) or not all(isinstance(n, int) for n in known) or len(set(sizes.values())) == 1:
         return None
-    at, parts = 0, [x for _, _, x in sorted((x.args[3], k, x) for k, x in enumerate(parts))]
+    at, parts = 0, sorted(parts, key=lambda x: x.args[3])
     for x in parts:
         if x.args[3] != at:
             return None
-        at += _value(x.args[0]).shape[x.args[2]]
-    return parts if at == _value(node).shape[parts[0].args[2]] else None
+        at += sizes[x]
+    return parts if at == known[0] else None
 
 
 def laid(graph):
