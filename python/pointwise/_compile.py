@@ -476,11 +476,14 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     with unset_fake_temporarily():
         _passes.once(gm.graph)
         if is_inference:
+            _simplify(gm.graph)
             _passes.causal(gm.graph)
             _passes.grouped(gm.graph)
+            _passes.shared(gm.graph)
         _joins.slices(gm.graph)
         if _joins.joins(gm.graph):
             _passes.once(gm.graph)
+            _joins.laid(gm.graph)
         partition = Partition(gm.graph)
         graph = _spliced(gm.graph, partition)
         if is_inference:
@@ -499,10 +502,18 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     return run if graphs is None else graphs.recorded(run, made, is_backward, is_inference)
 
 
+def _simplify(graph):
+    """Takes away copies, slices and sums that change nothing."""
+    _passes.uncopied(graph)
+    _joins.whole(graph)
+
+
 def _partitioned(joint, inputs, **options):
     """Cuts a graph into forward and backward."""
     with unset_fake_temporarily():
+        _simplify(joint.graph)
         _passes.causal(joint.graph)
+        _passes.shared(joint.graph)
     return min_cut_rematerialization_partition(joint, inputs, **options)
 
 

@@ -9,7 +9,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from ._fused_ops import ROW_OPS, RULES, Program, Refused, same_shape
-from ._passes import _call
+from ._passes import _call, _lie_alike, _replace, _results, is_functional
 
 aten = torch.ops.aten
 # A longer chain stays as it is: each op is there once for each part.
@@ -228,3 +228,137 @@ def joins(graph):
             split.run()
             changed = True
     return changed
+
+
+def whole(graph):
+    """Takes away slices of everything and parts of a `cat` that are nothing. Sums of slices' gradients become a `cat`.
+
+    Rotary embedding of a part of each head slices, rotates and joins; where it rotates the whole head, a part is empty.
+    """
+    if is_functional(graph):
+        results = _results(graph)
+        for node in list(graph.nodes):
+            if node not in results and (source := _same(node)) is not None:
+                _swap(graph, node, source)
+    for node in reversed(list(graph.nodes)):
+        if not node._erased and (parts := _covered(node)) is not None:
+            dim = parts[0].args[2]
+            with graph.inserting_before(node):
+                made = _call(graph, aten.cat.default, [x.args[0] for x in parts], dim)
+            _swap(graph, node, made)
+
+
+def _swap(graph, node, made):
+    """Puts a tensor in place of a node, where it is known how both lie in memory."""
+    if _lie_alike(made, node):
+        node.replace_all_uses_with(made)
+    elif all(isinstance(step, int) for x in (made, node) for step in _value(x).stride()):
+        with graph.inserting_before(node):
+            _replace(graph, node, made)
+    unused = [node]
+    while unused:
+        node = unused.pop()
+        if not node.users and not node._erased and node.op == "call_function":
+            unused += node.all_input_nodes
+            graph.erase_node(node)
+
+
+def _same(node):
+    """Returns the tensor that a node has the elements of, all in their places, or None."""
+    value = _value(node)
+    if node.target == aten.slice.Tensor and (found := _range(node)) is not None:
+        dim, start, end = found
+        return node.args[0] if (start, end) == (0, value.shape[dim]) == (0, _size(node.args[0], dim)) else None
+    if node.target == aten.slice_backward.default and _value(node.args[0]) is not None:
+        return node.args[0] if same_shape(_value(node.args[0]).shape, value.shape) else None
+    if node.target == aten.cat.default and not node.kwargs:
+        # A `cat` takes an empty tensor of any rank.
+        parts = [x for x in node.args[0] if not _is_empty(x)]
+        return parts[0] if len(parts) == 1 and _Split._is_alike(parts[0], node) else None
+    if node.target == aten.add.Tensor and len(node.args) == 2 and not node.kwargs:
+        # The gradient of an empty slice is zero.
+        others = [x for x in node.args if not _is_zero(x)]
+        return others[0] if len(others) == 1 and _value(others[0]) is not None and _Split._is_alike(others[0], node) else None
+    return None
+
+
+def _is_empty(x):
+    return _value(x) is not None and any(isinstance(n, int) and n == 0 for n in _value(x).shape)
+
+
+def _is_zero(x):
+    return isinstance(x, Node) and x.target == aten.slice_backward.default and _is_empty(x.args[0])
+
+
+def _covered(node):
+    """Returns the gradients of slices whose sum a node is, in order, where they cover it and are of different sizes; or None."""
+    if node.target != aten.add.Tensor:
+        return None
+    parts, todo = [], [node]
+    while todo:
+        x = todo.pop()
+        if x is not node and (not isinstance(x, Node) or len(x.users) != 1 or not _Split._is_alike(x, node)):
+            return None
+        if x.target == aten.add.Tensor and len(x.args) == 2 and not x.kwargs:
+            todo += x.args
+        elif x.target == aten.slice_backward.default and len(x.args) == 6 and x.args[5] == 1:
+            parts.append(x)
+        else:
+            return None
+    dim = parts[0].args[2]
+    sizes = {x: _value(x.args[0]).shape[dim] for x in parts}
+    known = [_value(node).shape[dim], *sizes.values(), *(x.args[3] for x in parts)]
+    if any(x.args[2] != dim for x in parts) or not all(isinstance(n, int) for n in known) or len(set(sizes.values())) == 1:
+        return None
+    at, parts = 0, sorted(parts, key=lambda x: x.args[3])
+    for x in parts:
+        if x.args[3] != at:
+            return None
+        at += sizes[x]
+    return parts if at == known[0] else None
+
+
+def laid(graph):
+    """Lets a `cat` that `joins` made lie as the copy that alone reads it does; takes away copies of copies.
+
+    The gradient of rotary embedding is copied into another order of memory before a matrix product reads it. So is that of values.
+    """
+    for node in list(graph.nodes):
+        if node.target == aten.clone.default and node.kwargs.get("memory_format") == torch.contiguous_format:
+            _lay(graph, node)
+
+
+def _lay(graph, node):
+    views, source = [], node.args[0]
+    while source.target in (aten.transpose.int, aten.permute.default) and len(source.users) == 1:
+        views.append(source)
+        source = source.args[0]
+    if len(source.users) != 1:
+        return
+    is_copy = source.target == aten.clone.default and source.kwargs.get("memory_format") == torch.contiguous_format
+    if not (is_copy and views) and "pointwise_joins" not in source.meta:
+        return
+    made = source.args[0] if is_copy else source
+    if not is_copy:
+        value = node.meta["val"]
+        with value.fake_mode:
+            value = torch.empty_like(value, memory_format=torch.contiguous_format)
+            for view in views:
+                value = _back(view, value)
+        source.meta["val"] = value
+    with graph.inserting_before(node):
+        for view in reversed(views):
+            made = _call(graph, view.target, made, *view.args[1:])
+        if not made.meta["val"].is_contiguous():
+            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+    node.replace_all_uses_with(made)
+    for old in (node, *views, *([source] if is_copy else [])):
+        graph.erase_node(old)
+
+
+def _back(view, value):
+    """Returns the tensor of which a transposed or permuted view is `value`."""
+    if view.target == aten.transpose.int:
+        return value.transpose(*view.args[1:])
+    dims = [dim % value.dim() for dim in view.args[1]]
+    return value.permute([dims.index(dim) for dim in range(value.dim())])

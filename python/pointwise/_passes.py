@@ -80,6 +80,28 @@ def once(graph):
             graph.erase_node(node)
 
 
+def is_functional(graph):
+    """Returns True if no op of a graph writes to a tensor."""
+    higher = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.nodes)
+    return not higher and not any(_is_op(node) and node.target._schema.is_mutable for node in graph.nodes)
+
+
+def uncopied(graph):
+    """Lets what reads a copy read the tensor itself, where nothing writes to either. Dropout that does nothing is a copy."""
+    if not is_functional(graph):
+        return
+    results = _results(graph)
+    for node in list(graph.nodes):
+        if node.target == aten.clone.default and node not in results and _lie_alike(node, node.args[0]):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _lie_alike(a, b):
+    """Returns True if tensors are alike, and lie in memory alike."""
+    return _are_alike(a, b) and same_shape(a.meta["val"].stride(), b.meta["val"].stride())
+
+
 # Kinds of attention, and the name of the mask that each takes.
 _MASKS = {
     aten._scaled_dot_product_efficient_attention.default: "attn_bias",
@@ -91,6 +113,7 @@ _EFFICIENT = aten._scaled_dot_product_efficient_attention_backward.default
 _BACKWARD = {
     aten._scaled_dot_product_cudnn_attention.default: aten._scaled_dot_product_cudnn_attention_backward.default,
     aten._scaled_dot_product_efficient_attention.default: _EFFICIENT,
+    aten._scaled_dot_product_flash_attention.default: aten._scaled_dot_product_flash_attention_backward.default,
     aten._scaled_dot_product_flash_attention_for_cpu.default: aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 }
 _CUDNN = aten._scaled_dot_product_cudnn_attention.default
@@ -226,15 +249,20 @@ def _set(node, given):
 def _put(graph, node, k, y):
     """Puts a tensor in place of result `k` of a node, and in its order of memory."""
     for user in list(node.users):
-        if user.args[1] != k:
-            continue
-        steps, made = user.meta["val"].stride(), y
-        if y.meta["val"].stride() != steps:
-            order = sorted(range(len(steps)), key=lambda dim: -steps[dim])
-            made = _call(graph, aten.permute.default, y, order)
-            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
-            made = _call(graph, aten.permute.default, made, [order.index(dim) for dim in range(len(order))])
-        user.replace_all_uses_with(made)
+        if user.args[1] == k:
+            _replace(graph, user, y)
+
+
+def _replace(graph, node, y):
+    """Puts a tensor in place of a node, and in its order of memory."""
+    steps, made = node.meta["val"].stride(), y
+    if y.meta["val"].stride() != steps:
+        order = sorted(range(len(steps)), key=lambda dim: -steps[dim])
+        is_moved = order != sorted(order)
+        made = _call(graph, aten.permute.default, made, order) if is_moved else made
+        made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+        made = _call(graph, aten.permute.default, made, [order.index(dim) for dim in range(len(order))]) if is_moved else made
+    node.replace_all_uses_with(made)
 
 
 def _erase(graph, node):
@@ -268,10 +296,8 @@ def _unmask(graph, node, known):
     sizes, mask = _sizes(given["query"], 4), given.get(mask_name)
     if mask is None or sizes is None or any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
         return
-    # Who reads another result than the first: its gradient alone, which gives none for the mask.
-    is_one = _gives_one(graph, node)
-    more = () if is_one else {user for taken in node.users for user in taken.users if taken.args[1:] != (0,)}
-    if sizes[2] != given["key"].meta["val"].shape[2] or not is_one and not _is_gradient(node, *more):
+    more = _gradients(graph, node)
+    if sizes[2] != given["key"].meta["val"].shape[2] or more is None:
         return
     if mask not in known:
         known[mask] = _is_causal(_evaluated(mask, known))
@@ -294,11 +320,12 @@ def _unmask(graph, node, known):
         _erase(graph, mask)
 
 
-def _serves(op, *given):
-    """Returns True if a kind of attention can be causal on a GPU for queries, keys and values."""
+def _serves(op, *given, mask=None, is_causal=True):
+    """Returns True if a kind of attention takes queries, keys and values on a GPU, where heads may share keys."""
     check = {_FLASH: torch.backends.cuda.can_use_flash_attention, _CUDNN: torch.backends.cuda.can_use_cudnn_attention}.get(op)
     query, key, value = (x.meta["val"] for x in given)
-    return check is not None and query.is_cuda and check(torch.backends.cuda.SDPAParams(query, key, value, None, 0.0, True, True))
+    mask = None if mask is None else mask.meta["val"]
+    return check is not None and query.is_cuda and check(torch.backends.cuda.SDPAParams(query, key, value, mask, 0.0, is_causal, True))
 
 
 def _attend(graph, node, op, given):
@@ -308,20 +335,29 @@ def _attend(graph, node, op, given):
     _erase(graph, node)
 
 
-def _is_gradient(node, *nodes):
-    """Returns True if a node is the gradient of attention, of queries, keys and values alone, and the only one."""
-    if len(nodes) != 1 or nodes[0].target != _BACKWARD.get(node.target):
-        return False
-    (backward,) = nodes
+def _gradients(graph, node):
+    """Returns who reads another result of attention than the first: nothing, or its gradient, which gives none for the mask.
+
+    None if anything else does.
+    """
+    if _gives_one(graph, node):
+        return ()
+    readers = {user for taken in node.users for user in taken.users if taken.args[1:] != (0,)}
+    if len(readers) != 1 or (backward := readers.pop()).target != _BACKWARD.get(node.target):
+        return None
     taken = {user.args[1] if user.target is operator.getitem else None for user in (*node.users, *backward.users)}
-    return None not in taken and (backward.target != _EFFICIENT or not _named(backward)["grad_input_mask"][3])
+    is_known = None not in taken and (backward.target != _EFFICIENT or not _named(backward)["grad_input_mask"][3])
+    return (backward,) if is_known else None
 
 
 def _train_flash(graph, node, given, few, backward):
     """Puts flash attention in place of a node, and of its gradient."""
     queries = given["query"].meta["val"].shape[2]
+    sums = _summed(backward, few)
     with graph.inserting_before(node):
-        if None not in few:
+        if sums is not None:
+            given |= dict(zip(("key", "value"), few))
+        elif None not in few:
             # A gradient lies in memory as the tensor does.
             given |= {name: _repeated(graph, x, given["query"]) for name, x in zip(("key", "value"), few)}
         made = _attention(graph, _FLASH, given)
@@ -331,10 +367,65 @@ def _train_flash(graph, node, given, few, backward):
     with graph.inserting_before(backward):
         known |= {"out": made[0], "logsumexp": made[1], "philox_seed": made[6], "philox_offset": made[7]}
         grads = _attention(graph, _FLASH_BACKWARD, known)
-        for k in range(3):
-            _put(graph, backward, k, grads[k])
-    _erase(graph, backward)
+        _give(graph, backward, grads, sums)
     _erase(graph, node)
+
+
+def _give(graph, backward, grads, sums):
+    """Puts gradients in place of those of a node: `sums` has what sums them over the queries that share a head, if anything does."""
+    for k in range(3):
+        for node in (sums or {}).get(k, ()):
+            _replace(graph, node, grads[k])
+            _erase(graph, node)
+        _put(graph, backward, k, grads[k])
+    _erase(graph, backward)
+
+
+def _summed(backward, few):
+    """Returns by results of attention's gradient what sums them to that of few heads of keys and values, or None."""
+    if None in few:
+        return None
+    found = {}
+    for k, x in zip((1, 2), few):
+        batch, count, *rest = x.meta["val"].shape
+        found[k] = []
+        for node in (user for user in backward.users if user.args[1] == k):
+            apart = [batch, count, node.meta["val"].shape[1] // count, *rest]
+            for op, args in ((aten.view.default, (apart,)), (aten.sum.dim_IntList, ([2], True)), (aten.squeeze.dim, (2,))):
+                readers = list(node.users)
+                if len(readers) != 1 or readers[0].target != op or readers[0].args[1:] != args or readers[0].kwargs:
+                    return None
+                (node,) = readers
+            found[k].append(node)
+    return found
+
+
+def shared(graph):
+    """Lets attention with a mask or a gradient read each head of keys once, where heads of queries share them.
+
+    Eager attention without a mask does so, too. With one, transformers repeats the heads, and sums their gradients.
+    """
+    for node in list(graph.nodes):
+        if node.target in (_CUDNN, _FLASH):
+            _share(graph, node)
+
+
+def _share(graph, node):
+    given = _named(node)
+    few = _unrepeated(given["key"]), _unrepeated(given["value"])
+    if None in few or given["dropout_p"] or given["return_debug_mask"] or (more := _gradients(graph, node)) is None:
+        return
+    sums = _summed(*more, few) if more else {}
+    if sums is None or not _serves(node.target, given["query"], *few, mask=given.get("attn_bias"), is_causal=given["is_causal"]):
+        return
+    own, given = (given["key"], given["value"]), given | dict(zip(("key", "value"), few))
+    _set(node, given)
+    for backward in more:
+        known = _named(backward) | {name: given[name] for name in ("key", "value")}
+        with graph.inserting_before(backward):
+            _give(graph, backward, _attention(graph, backward.target, known), sums)
+    for x in own:
+        _erase(graph, x)
 
 
 def _repeated(graph, x, like):

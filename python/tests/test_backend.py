@@ -235,7 +235,7 @@ def _thirds(x, cos, sin):
 
 # Functions, the kernels that they become forward and backward, and the ops beside these.
 JOINED = {
-    "rope": (_rope_of_heads, 2, {"aten.clone.default"}),
+    "rope": (_rope_of_heads, 2, set()),
     "gated": (_gated, 2, set()),
     "gated slices": (_gated_slices, 2, set()),
     "thirds": (_thirds, 2, set()),
@@ -497,7 +497,8 @@ def test_attention_of_one_query(device):
             assert found.stride() == wanted.stride()
             assert off([found], [exact]) <= 1.2 * off([wanted], [exact])
             repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
-            assert repeats == (0 if length == 1 and mask is not many else 2), str(report)
+            is_shared = length == 1 and mask is not many or any("cudnn" in op for op, _ in report.left)
+            assert repeats == (0 if is_shared else 2), str(report)
 
 
 def _triangle(n, device, k=0):
@@ -559,7 +560,7 @@ def test_causal_masks(name, device, attention):
         masks += sum("where" in " ".join(kernel.ops) for kernel in report.kernels)
         assert (masks == 0) == (name in CAUSAL), str(report)
         repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
-        reads_few = name in CAUSAL and q.is_cuda and dtype == torch.bfloat16
+        reads_few = (name in CAUSAL or attention == "cudnn") and q.is_cuda and dtype == torch.bfloat16
         assert repeats == (0 if reads_few else 2), str(report)
 
 
@@ -580,9 +581,42 @@ def test_causal_masks_of_training(device, attention):
 
 
 @pytest.mark.parametrize("is_training", [False, True])
-def test_flash_attention_for_a_causal_mask(is_training, monkeypatch):
-    """Of tensors that are on no GPU, but say so."""
+@pytest.mark.parametrize("kind", ["bool", "numbers", "given"])
+def test_masks_of_padding(kind, is_training, device, attention):
+    """A mask that depends on an input stays, and is made by one kernel; attention by cuDNN reads each head of keys once."""
+
+    def f(q, k, v, keep):
+        k, v = (x.transpose(1, 2)[:, :, None].expand(2, 2, 3, 16, 8).reshape(2, 6, 16, 8) for x in (k, v))
+        mask = keep
+        if kind != "given":
+            mask = keep[:, None, None, :] & _triangle(16, q.device)
+        if kind == "numbers":
+            mask = torch.where(mask, 0.0, -30_000.0).to(q.dtype)
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, attn_mask=mask, scale=0.4)
+        return y.transpose(1, 2).reshape(2, -1, 48) + 1
+
+    keep = torch.arange(16, device=device) < torch.tensor([16, 9], device=device)[:, None]
+    for dtype in DTYPES:
+        torch._dynamo.reset()
+        given = keep if kind != "given" else (keep[:, None, None, :] & _triangle(16, device)).expand(2, 6, 16, 16)
+        args = draw(device, dtype, (2, 16, 6, 8), (2, 16, 2, 8), (2, 16, 2, 8), grad=is_training)
+        report = as_near(f, (*args, given), slack=1.2, dynamic=False)
+        made = [kernel for kernel in report.kernels if "where.self" in kernel.ops]
+        assert len(made) == (kind != "given"), str(report)
+        is_shared = device == "cuda" and dtype == torch.bfloat16 and attention == "cudnn"
+        repeats = sum(count for (op, why), count in report.left.items() if "clone" in op and why != "it is a copy")
+        # The gradients of few heads lie as eager's do.
+        assert repeats == (2 if is_training else 0) if is_shared else repeats >= 2, str(report)
+        assert not is_shared or "aten.sum.dim_IntList" not in {op for op, _ in report.left}, str(report)
+
+
+def _attention_of_fakes(kind, is_training, sums, is_masked=True):
+    """Returns a graph of attention over repeated heads of tensors that are on no GPU, but say so, and its results.
+
+    `sums`: the gradients of keys and values are those of the heads before they are repeated.
+    """
     graph, mode = torch.fx.Graph(), torch._subclasses.fake_tensor.FakeTensorMode()
+    aten = torch.ops.aten
 
     def given(name, *shape):
         node = graph.placeholder(name)
@@ -597,32 +631,77 @@ def test_flash_attention_for_a_causal_mask(is_training, monkeypatch):
         x = call(aten.expand.default, call(aten.unsqueeze.default, x, 2), [1, 2, 3, 16, 8])
         return call(aten._unsafe_view.default, call(aten.clone.default, x, memory_format=torch.contiguous_format), [1, 6, 16, 8])
 
-    aten = torch.ops.aten
+    def few(x):
+        x = call(aten.sum.dim_IntList, call(aten.view.default, x, [1, 2, 3, 16, 8]), [2], True)
+        return call(aten.squeeze.dim, x, 2)
+
     q, k, v, grad, mask = (given(name, 1, heads, 16, 8) for name, heads in zip("qkvgm", (6, 2, 2, 6, 1)))
     k, v = repeated(k), repeated(v)
     bias = call(aten.repeat.default, mask, [1, 1, 1, 2])
-    bias = call(aten.expand.default, bias, [1, 6, 16, 16])
-    y = call(aten._scaled_dot_product_efficient_attention.default, q, k, v, bias, is_training, scale=0.4)
-    parts = [call(operator.getitem, y, i) for i in range(4 if is_training else 1)]
+    bias = call(aten.expand.default, bias, [1, 6, 16, 16]) if is_masked else None
+    op = getattr(aten, f"_scaled_dot_product_{kind}_attention")
+    y = call(op.default, q, k, v, bias, is_training, scale=0.4)
+    count = 4 if kind == "efficient" else 9
+    parts = [call(operator.getitem, y, i) for i in range(count if is_training else 1)]
     results = parts[:1]
     if is_training:
-        backward = aten._scaled_dot_product_efficient_attention_backward.default
-        y = call(backward, grad, q, k, v, bias, *parts, 0.0, [True, True, True, False], scale=0.4)
+        back = getattr(aten, f"_scaled_dot_product_{kind}_attention_backward").default
+        if kind == "efficient":
+            y = call(back, grad, q, k, v, bias, *parts, 0.0, [True, True, True, False], scale=0.4)
+        else:
+            seeds = parts[0], parts[1], parts[6], parts[7]
+            y = call(back, grad, q, k, v, *seeds, bias, parts[2], parts[3], 16, 16, 0.0, False, scale=0.4)
         results += [call(operator.getitem, y, i) for i in range(3)]
-    output = graph.output(tuple(results))
-    steps = [x.meta["val"].stride() for x in results]
+        results[2:] = map(few, results[2:]) if sums else results[2:]
+    return graph, graph.output(tuple(results)), grad, [x.meta["val"].stride() for x in results]
+
+
+def _calls_of(graph, output, steps):
+    """Returns the arguments of a graph's ops, once its results are seen to lie as before."""
+    graph.lint()
+    graph.eliminate_dead_code()
+    assert [x.meta["val"].stride() for x in output.args[0]] == steps
+    return {node.target: node.args for node in graph.nodes if node.op == "call_function"}
+
+
+@pytest.mark.parametrize(("is_training", "sums"), [(False, False), (True, False), (True, True)])
+def test_flash_attention_for_a_causal_mask(is_training, sums, monkeypatch):
+    aten = torch.ops.aten
+    graph, output, grad, steps = _attention_of_fakes("efficient", is_training, sums)
     triangle = torch.full((16, 16), -math.inf, dtype=torch.bfloat16).triu(1)
     monkeypatch.setattr(_passes, "_serves", lambda op, *given: op == aten._scaled_dot_product_flash_attention.default)
     monkeypatch.setattr(_passes, "_evaluated", lambda node, known: triangle.expand(1, 6, 16, 16))
     _passes.causal(graph)
-    graph.lint()
-    graph.eliminate_dead_code()
-    assert [x.meta["val"].stride() for x in output.args[0]] == steps
-    calls = {node.target: node.args for node in graph.nodes if node.op == "call_function"}
+    calls = _calls_of(graph, output, steps)
     flash = calls[aten._scaled_dot_product_flash_attention.default]
-    assert flash[1].meta["val"].shape[1] == (6 if is_training else 2) and flash[3:] == (0.0, True, False)
+    assert flash[1].meta["val"].shape[1] == (6 if is_training and not sums else 2) and flash[3:] == (0.0, True, False)
     gradient = calls.get(aten._scaled_dot_product_flash_attention_backward.default)
     assert gradient is None if not is_training else gradient[:4] == (grad, *flash[:3]) and gradient[8:12] == (16, 16, 0.0, True)
+    assert (aten.expand.default in calls) == (is_training and not sums) and aten.sum.dim_IntList not in calls
+
+
+@pytest.mark.parametrize(("is_training", "sums"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("is_masked", [False, True])
+@pytest.mark.parametrize("serves", [False, True])
+def test_heads_that_share_keys(is_training, sums, is_masked, serves, monkeypatch):
+    """cuDNN's attention reads each head of keys once, with a mask, and gives the gradients of these heads."""
+    graph, output, grad, steps = _attention_of_fakes("cudnn", is_training, sums, is_masked)
+    asked = []
+    monkeypatch.setattr(_passes, "_serves", lambda op, *given, **how: asked.append(how) or serves)
+    _passes.shared(graph)
+    calls = _calls_of(graph, output, steps)
+    aten = torch.ops.aten
+    forward = calls[aten._scaled_dot_product_cudnn_attention.default]
+    is_shared = serves and (sums or not is_training)
+    assert [x.meta["val"].shape[1] for x in forward[:3]] == ([6, 2, 2] if is_shared else [6, 6, 6])
+    assert (forward[3] is not None) == is_masked
+    if is_training:
+        backward = calls[aten._scaled_dot_product_cudnn_attention_backward.default]
+        assert backward[:5] == (grad, *forward[:3], output.args[0][0]) and backward[8] is forward[3]
+        assert (aten.sum.dim_IntList in calls) == (sums and not is_shared)
+    if is_shared:
+        (how,) = asked
+        assert how == {"mask": forward[3], "is_causal": False}
 
 
 def test_layouts(device):
@@ -1017,6 +1096,55 @@ def test_functions_without_gradients(name, device, monkeypatch):
         places = [x.untyped_storage().data_ptr() for x in (*results, *operands)]
         shared.append([[a == b for a in places] for b in places])
     assert shared[0] == shared[1]
+
+
+def _rotated(x, cos, sin, width):
+    """As transformers rotates a part of each head, which may be all of it."""
+    x = x.view(2, 6, 4, 16).transpose(1, 2)
+    turned = _rope(x[..., :width], cos[:, None, :, :width], sin[:, None, :, :width])
+    return torch.cat([turned, x[..., width:]], -1).transpose(1, 2) * 2
+
+
+def _split(x, cos, sin):
+    parts = x.split([32, 16, 16], -1)
+    return torch.cat([F.silu(parts[1]) * parts[2], parts[0].sin() * 2], -1)
+
+
+def _dropped(x, cos, sin):
+    y = F.dropout(x.sin() @ x.transpose(1, 2), 0.0)
+    return F.dropout(y @ x, 0.0), F.dropout(x, 0.0)
+
+
+# Functions, and the ops that are not left: copies, gradients of slices and their sums, parts that are nothing.
+WHOLE = {
+    "whole heads": (lambda *given: _rotated(*given, 16), {"cat", "clone", "slice_backward", "add.Tensor"}),
+    "parts of heads": (lambda *given: _rotated(*given, 4), {"slice_backward", "add.Tensor"}),
+    "split": (_split, {"slice_backward", "add.Tensor"}),
+    "some": (lambda x, cos, sin: x[..., :24].sin() @ x[..., 40:].mT, set()),
+    "overlapping": (lambda x, cos, sin: x[..., :40].sin() @ x[..., 24:].mT, set()),
+    "dropout": (_dropped, set()),
+    "empty": (lambda x, cos, sin: (torch.cat([x[:0], x]), torch.cat([x[..., :0], x, x[..., 64:]], -1) @ x.mT), set()),
+}
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("name", WHOLE)
+def test_parts_that_are_everything(name, is_training, device):
+    f, gone = WHOLE[name]
+    for dtype, dynamic in zip(DTYPES, (True, False)):
+        torch._dynamo.reset()
+        x, cos, sin = draw(device, dtype, (2, 6, 64), (2, 6, 16), (2, 6, 16), grad=False)
+        x.requires_grad_(is_training)
+        report = as_near(f, (x, cos, sin), slack=1.2, dynamic=dynamic)
+        if dynamic:
+            continue
+        left = {op.removeprefix("aten.").removesuffix(".default") for op, _ in report.left}
+        assert not left & gone, str(report)
+        if name == "dropout":
+            # A result stays apart from the operand.
+            assert report.left["aten.clone.default", "it is a copy"] <= 2, str(report)
+            y = torch.compile(f, backend=_compile.backend)(x, cos, sin)[1]
+            assert y.data_ptr() != x.data_ptr()
 
 
 _BARE = """
