@@ -224,7 +224,7 @@ impl Blocks {
     /// [`Philox::upper_of`] the place that came with the call.
     #[inline(always)]
     pub fn upper_of(&self, sequence: u32, i: u64) -> u32 {
-        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i % 2 != 0)
+        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i & 1 != 0)
     }
 }
 
@@ -390,12 +390,12 @@ impl Philox {
     #[inline(always)]
     pub fn word_of(self, sequence: u32, i: u64) -> u32 {
         let two = two_of(self.lower_halves(sequence, i / BLOCK as u64), i);
-        whole(self.upper_of(sequence, i), lower(two, i % 2 != 0))
+        whole(self.upper_of(sequence, i), lower(two, i & 1 != 0))
     }
 
     /// Returns the upper half of [`Philox::word_of`]. The other bits mean nothing.
     #[inline(always)]
     pub fn upper_of(self, sequence: u32, i: u64) -> u32 {
-        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i % 2 != 0)
+        upper(two_of(self.upper_halves(sequence, i / BLOCK as u64), i), i & 1 != 0)
     }
 }

@@ -304,7 +304,7 @@ const fn of_data(info: &OpInfo, source: u64) -> u64 {
     let mut random = 0;
     i = 0;
     while i < info.random.len() {
-        random = random << 4 | info.random[i] as u64 + 1;
+        random = (random << 4) | (info.random[i] as u64 + 1);
         i += 1;
     }
     hash = (hash ^ random << 8 ^ info.indices as u64).wrapping_mul(PRIME);

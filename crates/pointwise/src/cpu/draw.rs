@@ -31,15 +31,13 @@ pub(crate) fn drawn(
             _ => shared(draw, k, len),
         };
     }
-    for i in 0..len {
-        ask(
-            i,
-            std::array::from_fn(|k| match random.get(k) {
-                Some(Each::Element) => RandomWord::upper(words[k][i], &asked[k]),
-                _ => words[k][i].into(),
-            }),
-        );
-    }
+    let given = |i: usize| {
+        std::array::from_fn(|k| match random.get(k) {
+            Some(Each::Element) => RandomWord::upper(words[k][i], &asked[k]),
+            _ => words[k][i].into(),
+        })
+    };
+    (0..len).for_each(|i| ask(i, given(i)));
     for (k, words) in words.iter_mut().enumerate() {
         if asked[k].get() {
             let place = draw.blocks.given();

@@ -2,7 +2,8 @@
 
 use pointwise_core::{DType, Kind, OpInfo};
 
-use super::call::{CheckedOperands, Kernel, Results, Shared};
+use super::call::Kernel;
+use super::checked::{CheckedOperands, Results, Shared};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::{KernelPlan, Operand, check};
 use crate::shape::Shape;

@@ -4,7 +4,8 @@ use pointwise_core::formula::{goes_across, lanes, takes_turns};
 use pointwise_core::launch::{CODES_THREADS, PAIRS_THREADS};
 use pointwise_core::{Draw, row};
 
-use super::call::{CheckedOperands, Kernel, Results};
+use super::call::Kernel;
+use super::checked::{CheckedOperands, Results};
 use super::def::Table;
 use crate::cuda::Context;
 use crate::error::Result;

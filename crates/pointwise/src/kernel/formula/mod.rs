@@ -1,6 +1,7 @@
 //! Ops of any number of operands and results: their definitions, and the way of a call from operands to launches.
 
 mod call;
+mod checked;
 mod def;
 mod expansion;
 mod gated;

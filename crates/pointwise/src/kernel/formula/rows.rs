@@ -9,7 +9,8 @@ use pointwise_core::rows::{
 };
 use pointwise_core::{DType, Element, OpInfo, Terms, row};
 
-use super::call::{CheckedOperands, Kernel, Results};
+use super::call::Kernel;
+use super::checked::{CheckedOperands, Results};
 use super::groups;
 use crate::cpu::{FoldFn, FoldRun, RowsFn, RowsRun, Target, fold_sums, rows};
 use crate::cuda::{self, Function, Grid, Held};
