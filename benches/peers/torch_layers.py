@@ -15,7 +15,7 @@ the width of the model that is named, in bf16:
   decode   a token for each of a batch, with a cache of 1,024 positions, as a CUDA graph
 
 Prints microseconds of the GPU: all kernels of a call, those between matrix products and attention (by the kernel's name), how
-many these are, and their share of eager's and of inductor's; of decode the time from step to step, the kernels' time, and the
+many these are, and their share of eager's and of inductor's; of decode the kernels' time, the time from step to step, and the
 step's share. A compiled step runs in the mode reduce-overhead; others are captured and replayed. Times are means of 20 calls
 after a warm-up, by PyTorch's profiler; of decode 200 steps between two events. `--check` runs each case once on the CPU with
 narrow models, and times nothing; `--fill` runs each once on the GPU, so that the next run finds caches filled.

@@ -483,7 +483,7 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
         _joins.slices(gm.graph)
         if _joins.joins(gm.graph):
             _passes.once(gm.graph)
-            _joins.laid(gm.graph)
+        _joins.laid(gm.graph)
         partition = Partition(gm.graph)
         graph = _spliced(gm.graph, partition)
         if is_inference:

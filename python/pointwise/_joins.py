@@ -322,10 +322,44 @@ def laid(graph):
     """Lets a `cat` that `joins` made lie as the copy that alone reads it does; takes away copies of copies.
 
     The gradient of rotary embedding is copied into another order of memory before a matrix product reads it. So is that of values.
+    An op of one tensor moves behind the views that are copied, as queries that are scaled: one kernel computes and copies.
     """
     for node in list(graph.nodes):
         if node.target == aten.clone.default and node.kwargs.get("memory_format") == torch.contiguous_format:
             _lay(graph, node)
+            if not node._erased:
+                _sink(graph, node)
+
+
+_VIEWS = {aten.transpose.int, aten.permute.default, aten.view.default, aten.unsqueeze.default}
+
+
+def _sink(graph, node):
+    """Moves an op that computes what alone is looked at by views, and copied, between them and the copy."""
+    views, op = [], node.args[0]
+    while op.target in _VIEWS and len(op.users) == 1:
+        views.append(op)
+        op = op.args[0]
+    given = [x for x in op.all_input_nodes if _value(x) is not None and _value(x).dim()]
+    if not views or len(op.users) != 1 or len(given) != 1 or op.target == aten.clone.default or not _is_elementwise(op):
+        return
+    (x,) = given
+    source = x
+    while source.target in _VIEWS or source.target == aten._unsafe_view.default:
+        source = source.args[0]
+    # What can be one kernel with the ops before it stays there.
+    if _is_elementwise(source) or not same_shape(_value(x).shape, _value(op).shape):
+        return
+    if not same_shape(_value(x).stride(), _value(op).stride()):
+        return
+    with graph.inserting_before(node):
+        made = x
+        for view in reversed(views):
+            made = _call(graph, view.target, made, *view.args[1:])
+        args, named = map_arg((op.args, op.kwargs), lambda it: made if it is x else it)
+        node.args = (_call(graph, op.target, *args, **named),)
+    for old in (*views, op):
+        graph.erase_node(old)
 
 
 def _lay(graph, node):

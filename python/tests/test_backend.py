@@ -1147,6 +1147,22 @@ def test_parts_that_are_everything(name, is_training, device):
             assert y.data_ptr() != x.data_ptr()
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_scaled_and_copied(dynamic, device):
+    """What computes a tensor copies it into another order, as Whisper's queries; what is read elsewhere is computed before."""
+
+    def f(x):
+        heads = (x * 0.5).view(2, -1, 4, 16).transpose(1, 2).contiguous()
+        twice = x.sin()
+        return heads @ heads.mT, twice.view(2, -1, 4, 16).transpose(1, 2).contiguous() @ heads.mT, twice
+
+    for dtype in DTYPES:
+        torch._dynamo.reset()
+        (x,) = draw(device, dtype, (2, 6, 64))
+        report = as_near(f, (x,), slack=1.2, dynamic=dynamic)
+        assert dynamic or any(kernel.ops == ["mul.Tensor", "clone"] for kernel in report.kernels), str(report)
+
+
 _BARE = """
 import sys
 sys.modules["triton"] = None
