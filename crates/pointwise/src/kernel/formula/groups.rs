@@ -33,7 +33,7 @@ pub(super) fn split(info: &OpInfo, shape: &Shape) -> Result<Shape> {
     Err(ErrorKind::Unsupported { what: format!("{} of shape {shape}", info.name), advice }.into())
 }
 
-/// Returns the shape that [`split`] gave.
+/// Returns the shape that [`split`] was given.
 pub(super) fn joined(shape: &Shape) -> Result<Shape> {
     match &**shape {
         [outer @ .., groups, group] => with_last(outer, &[groups * group]),
