@@ -63,6 +63,7 @@ OPTIONS = parser().parse_args() if __name__ == "__main__" else None
 torch = script.require("torch")
 F = torch.nn.functional
 import gradient_steps  # noqa: E402
+import torch_functions  # noqa: E402
 from gradient_steps import Step, f32  # noqa: E402
 
 # Stored digits, least exponent, largest number.
@@ -152,49 +153,29 @@ def nan_to_num(x, dtype):
     return torch.nan_to_num(x, 0.0, largest, -largest)
 
 
-# name: (PyTorch's op, its reference in float64: the same op where there is none)
-ONE = {
-    "exp": (torch.exp, None),
-    "log": (torch.log, None),
-    "sqrt": (torch.sqrt, None),
-    "rsqrt": (torch.rsqrt, None),
-    "cube": (lambda x: x**3, None),
-    "abs": (torch.abs, None),
-    "neg": (torch.neg, None),
-    "reciprocal": (torch.reciprocal, None),
-    "sign": (torch.sign, None),
-    "sin": (torch.sin, None),
-    "cos": (torch.cos, None),
-    "floor": (torch.floor, None),
-    "ceil": (torch.ceil, None),
-    "round": (torch.round, None),
-    "round_decimals": (lambda x: torch.round(x, decimals=0), None),
-    "trunc": (torch.trunc, None),
-    "erf": (torch.erf, None),
-    "log1p": (torch.log1p, None),
-    "expm1": (torch.expm1, None),
-    "relu": (F.relu, None),
-    "gelu": (F.gelu, gelu),
-    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), gelu_tanh),
-    "silu": (F.silu, silu),
-    "sigmoid": (torch.sigmoid, None),
-    "tanh": (torch.tanh, None),
-    "leaky_relu": (F.leaky_relu, lambda x: torch.where(x > 0, x, x * SLOPE)),
-    "elu": (F.elu, None),
-    "selu": (F.selu, None),
-    "hardswish": (F.hardswish, hardswish),
-    # PyTorch's kernel multiplies by 1/6 as f32 holds it, also in float64.
-    "hardsigmoid": (F.hardsigmoid, lambda x: (x + 3).clamp(0, 6) / 6),
-    "hardtanh": (F.hardtanh, None),
-    "softplus": (F.softplus, softplus),
-    "mish": (F.mish, lambda x: x * torch.tanh(torch.log1p(torch.exp(x)))),
-    "logical_not": (torch.logical_not, None),
-    "isnan": (torch.isnan, None),
-    "isinf": (torch.isinf, None),
-    "isfinite": (torch.isfinite, None),
-    "nan_to_num": (torch.nan_to_num, nan_to_num),
-    "clamp": (lambda x: torch.clamp(x, -math.inf, math.inf), None),
-}
+def of(names, references, others):
+    """(PyTorch's function, its reference in float64: the same where there is none) of each name."""
+    return {name: (others.get(name) or torch_functions.function(name), references.get(name)) for name in names.split()}
+
+
+ONE = of(
+    """exp log sqrt rsqrt cube abs neg reciprocal sign sin cos floor ceil round round_decimals trunc erf log1p expm1 relu gelu
+    gelu_tanh silu sigmoid tanh leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish logical_not isnan isinf
+    isfinite nan_to_num clamp""",
+    {
+        "gelu": gelu,
+        "gelu_tanh": gelu_tanh,
+        "silu": silu,
+        "leaky_relu": lambda x: torch.where(x > 0, x, x * SLOPE),
+        "hardswish": hardswish,
+        # PyTorch's kernel multiplies by 1/6 as f32 holds it, also in float64.
+        "hardsigmoid": lambda x: (x + 3).clamp(0, 6) / 6,
+        "softplus": softplus,
+        "mish": lambda x: x * torch.tanh(torch.log1p(torch.exp(x))),
+        "nan_to_num": nan_to_num,
+    },
+    {"clamp": lambda x: torch.clamp(x, -math.inf, math.inf)},
+)
 
 
 def floor_divide(a, b):
@@ -226,34 +207,25 @@ def gated(activation):
     return reference
 
 
-SEVERAL = {
-    "add": (torch.add, None),
-    "sub": (torch.sub, None),
-    "mul": (torch.mul, None),
-    "div": (torch.div, None),
-    "div_trunc": (lambda a, b: torch.div(a, b, rounding_mode="trunc"), lambda a, b: torch.trunc(f32(a / b))),
-    "floor_divide": (torch.floor_divide, floor_divide),
-    "remainder": (torch.remainder, remainder),
-    "pow": (torch.pow, None),
-    "maximum": (torch.maximum, None),
-    "minimum": (torch.minimum, None),
-    "eq": (torch.eq, None),
-    "ne": (torch.ne, None),
-    "gt": (torch.gt, None),
-    "lt": (torch.lt, None),
-    "ge": (torch.ge, None),
-    "le": (torch.le, None),
-    "logical_and": (torch.logical_and, None),
-    "logical_or": (torch.logical_or, None),
-    # Every element a channel of its own.
-    "prelu": (lambda x, weight: F.prelu(x[None], weight)[0], lambda x, weight: torch.where(x > 0, x, weight * x)),
-    "silu_and_mul": (lambda a, b: F.silu(a) * b, gated(silu)),
-    "gelu_and_mul": (lambda a, b: F.gelu(a) * b, gated(gelu)),
-    "gelu_tanh_and_mul": (lambda a, b: F.gelu(a, approximate="tanh") * b, gated(gelu_tanh)),
-    "lerp": (torch.lerp, lerp),
-    "clamp_tensor": (torch.clamp, None),
-    "where": (torch.where, None),
-}
+SEVERAL = of(
+    """add sub mul div div_trunc floor_divide remainder pow maximum minimum eq ne gt lt ge le logical_and logical_or prelu
+    silu_and_mul gelu_and_mul gelu_tanh_and_mul lerp clamp_tensor where""",
+    {
+        "div_trunc": lambda a, b: torch.trunc(f32(a / b)),
+        "floor_divide": floor_divide,
+        "remainder": remainder,
+        "prelu": lambda x, weight: torch.where(x > 0, x, weight * x),
+        "silu_and_mul": gated(silu),
+        "gelu_and_mul": gated(gelu),
+        "gelu_tanh_and_mul": gated(gelu_tanh),
+        "lerp": lerp,
+    },
+    {
+        # Every element a channel of its own.
+        "prelu": lambda x, weight: F.prelu(x[None], weight)[0],
+        **{f"{name}_and_mul": torch_functions.function(f"{name}_and_mul_pair") for name in ("silu", "gelu", "gelu_tanh")},
+    },
+)
 THREE = {"lerp", "clamp_tensor", "where"}
 NOT_EXACT = {"floor_divide", "pow", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"}
 
