@@ -107,6 +107,7 @@ impl Aligned {
         }
         match op.form {
             Form::Rows => layout::merge_rows(&mut aligned.sizes, &mut aligned.items),
+            _ if op.knows_dimensions() => {}
             _ => layout::merge(&mut aligned.sizes, &mut aligned.items),
         }
         Ok(aligned)

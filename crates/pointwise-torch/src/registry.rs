@@ -349,6 +349,11 @@ impl OpSpec {
         self.is_random() || self.indices > 0
     }
 
+    /// True if an element's place is more than its index in the result: merged dimensions would have other places.
+    pub(crate) fn knows_dimensions(&self) -> bool {
+        self.indices > 0 || self.random.iter().any(|each| *each != Each::Element)
+    }
+
     /// The formula in f64, of operands (a bool as 0 or 1), and a random word or indices.
     ///
     /// # Errors
