@@ -36,6 +36,11 @@ macro_rules! definitions {
 /// The conversions to each type, in the order of [`DType::ALL`].
 static TO: [OpDef; DType::ALL.len()] = definitions!(F32 F16 BF16 F8E4M3 F8E5M2 I8 I16 I32 I64 U8 Bool);
 
+/// Returns the op that converts to `dtype`.
+pub(crate) fn to(dtype: DType) -> &'static OpDef {
+    &TO[dtype as usize]
+}
+
 /// The type whose elements are copied in place of others of the same width.
 pub(crate) const fn bits_of(dtype: DType) -> DType {
     match dtype.size() {
@@ -81,7 +86,7 @@ impl ConvertKernel {
 
     /// The op that converts to `dtype`.
     fn kernel(&self, dtype: DType) -> Kernel<'static> {
-        Kernel { settings: self.settings.clone(), ..TO[dtype as usize].kernel(&[]) }
+        Kernel { settings: self.settings.clone(), ..to(dtype).kernel(&[]) }
     }
 
     /// As [`ConvertKernel::on`], where there is one.

@@ -6,7 +6,7 @@
 mod binary;
 pub(crate) mod check;
 mod choice;
-mod convert;
+pub(crate) mod convert;
 mod entry;
 mod formula;
 pub(crate) mod generator;

@@ -14,8 +14,8 @@ use pointwise_core::{DType, Philox, Word, philox};
 use super::cpu::{RandomFn, run_random};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
-use crate::kernel::{Class, Entry, Kernel, KernelPlan, OwnCall, OwnKernels, Strategy, check, params, promote};
-use crate::tensor::{Tensor, TensorView};
+use crate::kernel::{Class, Entry, Kernel, KernelPlan, OwnCall, OwnKernels, Strategy, check, convert, params};
+use crate::tensor::TensorView;
 
 /// Bytes of a vector.
 const VECTOR: usize = 16;
@@ -99,8 +99,15 @@ fn probability(words: &[u64]) -> f32 {
 impl OwnKernels for Kernels {
     unsafe fn run(&self, call: &OwnCall<'_>) -> Result<()> {
         let ([Some(x)], [y, ..]) = (call.operands, call.pointers) else { return Ok(()) };
-        let mut copy = None;
-        let x = in_order(call.kernel, *x, &mut copy)?;
+        let x = match call.results {
+            [Some(result), ..] if !x.is_contiguous() => {
+                // The result, which is contiguous, is apart from it then.
+                // SAFETY: the caller's contract.
+                unsafe { copy(call, x, result, *y)? };
+                *result
+            }
+            _ => *x,
+        };
         let mask = if self.has_mask { call.pointers[1] } else { null_mut() };
         let (n, memory) = (x.numel(), Memory { x: &x, y: *y, mask });
         if n == 0 {
@@ -136,6 +143,8 @@ impl OwnKernels for Kernels {
         let address = |k: usize| call.results.get(k).copied().flatten().map(|view| view.address());
         let info = &call.kernel.def.info;
         let [Some(x)] = call.operands else { return Err(check::wrong_count(info, "operands", info.operands, 0)) };
+        // Elements in another order are copied to the result first.
+        let x = call.results[0].as_ref().filter(|_| !x.is_contiguous()).unwrap_or(x);
         let cover = cover(call.kernel, x, address(0).unwrap_or(0), address(1).filter(|_| self.has_mask))?;
         Ok(KernelPlan {
             class: if cover.vectors { Class::Flat } else { Class::Strided },
@@ -224,16 +233,17 @@ impl Kernels {
     }
 }
 
-/// Returns `x`, or its elements one after another in `copy`, which a call that is captured cannot make.
-fn in_order<'a>(kernel: &Kernel<'_>, x: TensorView<'a>, copy: &'a mut Option<Tensor>) -> Result<TensorView<'a>> {
-    if x.is_contiguous() {
-        return Ok(x);
-    }
-    promote::refuse_captured(kernel.stream(), || {
-        let what = format!("{} of x that is not contiguous, in a call that is captured", kernel.def.info.name);
-        (what, "copy x with to_tensor() before the capture")
-    })?;
-    Ok(copy.insert(promote::convert(&x, x.dtype(), kernel.stream())?).view())
+/// Copies the elements of `x` to `y`, whose first one is at `target`.
+///
+/// # Safety
+/// `y` has the type, shape and device of `x`, and shares no memory with it; it may be written through `target`.
+unsafe fn copy(call: &OwnCall<'_>, x: &TensorView<'_>, y: &TensorView<'_>, target: *mut u8) -> Result<()> {
+    let kernel = call.kernel.of(convert::to(x.dtype()));
+    let Some(own) = kernel.def.own() else { return Ok(()) };
+    let (operands, results, pointers) = ([Some(*x)], [Some(*y)], [target]);
+    let call = OwnCall { kernel: &kernel, operands: &operands, results: &results, pointers: &pointers, ..*call };
+    // SAFETY: the caller's contract.
+    unsafe { own.run(&call) }
 }
 
 /// The kernel for an operand, and a result and a mask at these addresses.

@@ -376,7 +376,7 @@ impl OpDef {
     }
 
     /// The loops and kernels that are the op's own.
-    pub(super) fn own(&self) -> Option<&'static dyn OwnKernels> {
+    pub(crate) fn own(&self) -> Option<&'static dyn OwnKernels> {
         match self.paths {
             Paths::Own(own) => Some(own),
             Paths::Elements(_) | Paths::Rows(..) | Paths::Indices(_) => None,
