@@ -50,7 +50,8 @@ where
                     let works = (first < self.len && self.moves(k)) as u32;
                     // SAFETY: the vector is of the row; the caller's contract.
                     held[j][k] = unsafe {
-                        if STREAMED {
+                        // The family's formulas have no branches, which must not depend on what is not read.
+                        if STREAMED || const { !O::INFO.properties.of_family } {
                             memory::load_here_or_zero(place, L * size::<E, O>(k), works)
                         } else {
                             memory::load_here_if(place, L * size::<E, O>(k), works)

@@ -39,3 +39,9 @@ pub fn log_of_sum<T: Real>(x: T, row: Row<T>) -> (PerRow<T>, PerRow<T>, PerRow<T
 fn share<T: Real>(grad: PerRow<T>, x: T, _: Place<T>, largest: PerRow<T>, total: PerRow<T>) -> T {
     grad.0 * (x - largest.0).exp() / total.0
 }
+
+/// `mean(sin(x))`: a formula with a branch, for large angles.
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 64)]
+pub fn mean_of_sines<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
+    PerRow(row.mean(x.sin()))
+}
