@@ -1,5 +1,7 @@
 //! A call, from operands to results.
 
+#[cfg(doc)]
+use pointwise_core::OpInfo;
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS};
 use pointwise_core::{DType, Draw};
 
