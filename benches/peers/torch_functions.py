@@ -26,7 +26,6 @@ def pair(activation):
 
 # Ops without a function of their name.
 OTHERS = {
-    "cube": lambda x: x**3,
     "gelu_tanh": gelu_tanh,
     "round_decimals": lambda x, decimals=0: torch.round(x, decimals=decimals),
     "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
