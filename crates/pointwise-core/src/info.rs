@@ -42,11 +42,11 @@ impl Kind {
 pub enum Each {
     /// Each element has its own.
     Element,
-    /// Those of one index in the first dimension share one.
+    /// All of one index in the first dimension share one.
     Sample,
-    /// Those of one index in the first dimension and in the second share one.
+    /// All of one index in the first dimension and in the second share one.
     Channel,
-    /// Those along the last dimension share one.
+    /// All along the last dimension share one.
     Row,
 }
 
@@ -330,7 +330,7 @@ pub struct OpInfo {
     pub result_types: &'static [Option<DType>],
     /// Bit `k`: result `k` is for the gradient alone, which reads it.
     pub kept_results: u16,
-    /// The random words that the formula takes, at most two: what has one of its own.
+    /// The random words that the formula takes, at most two, by the elements that share each.
     pub random: &'static [Each],
     /// The indices of its element that the formula takes beside operands: column; row and column; plane, row and column.
     pub indices: u8,

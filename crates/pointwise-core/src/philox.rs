@@ -113,7 +113,10 @@ impl Draw {
     #[must_use]
     pub fn of(random: &[Each], shape: &[usize]) -> Draw {
         let size = |behind: usize| shape.iter().rev().nth(behind).map_or(1, |&size| size as u32);
-        let behind = |dimensions: usize| shape.iter().skip(dimensions).map(|&size| size as u64).product::<u64>().max(1);
+        let behind = |dimensions: usize| {
+            let sizes = shape.iter().skip(dimensions).map(|&size| size as u64);
+            sizes.fold(1, u64::saturating_mul).max(1)
+        };
         let mut shared = [1; MAX_RANDOM_WORDS];
         for (shared, each) in shared.iter_mut().zip(random) {
             *shared = match each {
@@ -130,7 +133,8 @@ impl Draw {
     #[inline(always)]
     #[must_use]
     pub const fn group(&self, k: usize, i: u64) -> u64 {
-        let (at, shared) = (self.first.wrapping_add(i), self.shared[k]);
+        let shared = if k < MAX_RANDOM_WORDS { self.shared[k] } else { 1 };
+        let at = self.first.wrapping_add(i);
         if (at | shared) >> 32 == 0 {
             let shared = if shared == 0 { 1 } else { shared as u32 };
             (at as u32 / shared) as u64

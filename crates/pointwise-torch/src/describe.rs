@@ -1,7 +1,6 @@
 //! The ops of a library as JSON: what Python makes schemas, fakes, gradients and signatures from.
 
 use pointwise::DType;
-use pointwise::info::Each;
 use pointwise::rope::{ROPE, RopePairs};
 use serde_json::{Value, json};
 
@@ -53,7 +52,7 @@ fn op(op: &OpSpec) -> Value {
         "refuses_bool": op.refuses_bool,
         "constant": op.is_constant,
         "random": op.is_random(),
-        "shared_words": op.random.iter().any(|each| *each != Each::Element),
+        "shared_words": op.shares_words(),
         "indices": op.indices,
         "double": op.has_oracle,
         "doc": op.doc.trim(),

@@ -37,7 +37,7 @@ pub(crate) struct OpSpec {
     pub(crate) refuses_bool: bool,
     /// Whether its results depend on no operand.
     pub(crate) is_constant: bool,
-    /// The random words that it takes, from a place in a random sequence: what has one of its own.
+    /// The random words that it takes, by the elements that share each.
     pub(crate) random: &'static [Each],
     /// How many indices of its elements it takes.
     pub(crate) indices: u8,
@@ -344,6 +344,11 @@ impl OpSpec {
         !self.random.is_empty()
     }
 
+    /// True if elements share a random word.
+    pub(crate) fn shares_words(&self) -> bool {
+        self.random.iter().any(|each| *each != Each::Element)
+    }
+
     /// True if it knows its elements' places in the result.
     pub(crate) fn has_place(&self) -> bool {
         self.is_random() || self.indices > 0
@@ -351,7 +356,7 @@ impl OpSpec {
 
     /// True if an element's place is more than its index in the result: merged dimensions would have other places.
     pub(crate) fn knows_dimensions(&self) -> bool {
-        self.indices > 0 || self.random.iter().any(|each| *each != Each::Element)
+        self.indices > 0 || self.shares_words()
     }
 
     /// The formula in f64, of operands (a bool as 0 or 1), and a random word or indices.

@@ -1,7 +1,7 @@
 //! A call of dropout: on the CPU, or as one launch, a copy or a fill.
 //!
 //! Its kernels compare the random words of two elements at a time with one threshold. A formula with a random word could do the
-//! same, and takes 1.4 to 1.9 times as long (`docs/notebook/generators.md`).
+//! same, and takes 1.3 to 1.7 times as long (`docs/notebook/generators.md`).
 
 use std::ffi::c_void;
 use std::ptr::null_mut;

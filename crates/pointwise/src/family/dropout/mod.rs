@@ -5,6 +5,7 @@ mod launch;
 mod object;
 
 use pointwise_core::family::random::{DROPOUT, DROPOUT_BACKWARD, DROPOUT_WITH_MASK};
+use pointwise_core::{Kind, OpInfo};
 
 use crate::kernel::OpDef;
 use launch::Kernels;
@@ -21,9 +22,16 @@ mod paths {
 static WITHOUT: Kernels = Kernels { cpu: paths::loops, entries: paths::kernels, has_mask: false };
 static WITH: Kernels = Kernels { cpu: paths::loops, entries: paths::kernels, has_mask: true };
 
-static PLAIN: OpDef = OpDef::with_own_kernels(DROPOUT, &WITHOUT, Some(&BACKWARD));
-static WITH_MASK: OpDef = OpDef::with_own_kernels(DROPOUT_WITH_MASK, &WITH, None);
-static BACKWARD: OpDef = OpDef::with_own_kernels(DROPOUT_BACKWARD, &WITHOUT, None);
+/// An op of dropout's. Its kernels take one operand and one result, and a mask if they say so.
+const fn definition(info: OpInfo, kernels: &'static Kernels, backward: Option<&'static OpDef>) -> OpDef {
+    assert!(matches!(info.kind, Kind::Random) && info.operands.len() == 1);
+    assert!(info.results.len() == 1 + kernels.has_mask as usize);
+    OpDef::with_own_kernels(info, kernels, backward)
+}
+
+static PLAIN: OpDef = definition(DROPOUT, &WITHOUT, Some(&BACKWARD));
+static WITH_MASK: OpDef = definition(DROPOUT_WITH_MASK, &WITH, None);
+static BACKWARD: OpDef = definition(DROPOUT_BACKWARD, &WITHOUT, None);
 
 /// Returns dropout, with a mask, and its gradient.
 pub(super) fn all() -> impl Iterator<Item = &'static OpDef> {
