@@ -1,10 +1,9 @@
 //! Random graphs as fused kernels: each step is compared with its op in f64, on what the step was given. That is known, since each
 //! step's value is stored.
 
-use pointwise::fusion::{Graph, MAX_FUSED_RESULTS, Value};
-use pointwise::info;
-use pointwise::kernel::OpDef;
-use pointwise::{DType, Device, Tensor, TensorView};
+use pointwise::fusion::{Graph, MAX_FUSED_DRAWS, MAX_FUSED_RESULTS, Value};
+use pointwise::kernel::{OpDef, Rng};
+use pointwise::{DType, Device, Philox, Tensor, TensorView, info, ops};
 use pointwise_core::Element;
 
 use crate::{Error, Op, Random, calls, judge, with_element};
@@ -20,6 +19,8 @@ pub struct RandomGraph {
     data: Vec<Vec<u8>>,
     /// The operands, then the results of the steps.
     values: Vec<(Value, DType)>,
+    /// The places that masks of dropout draw from.
+    rngs: Vec<Philox>,
     steps: Vec<Step>,
     /// Rows and columns of each result.
     size: [usize; 2],
@@ -32,6 +33,8 @@ enum Step {
     Op { def: &'static OpDef, args: Vec<Result<usize, f64>> },
     /// A value, converted to another type and back.
     Cast { at: usize, through: DType },
+    /// A mask of dropout with a probability, from a place.
+    Mask { p: f64, place: Philox },
 }
 
 /// Returns the ops that graphs are made of: with one result, and without random words and channels.
@@ -62,7 +65,9 @@ impl RandomGraph {
             })
             .collect();
         let mut graph = Graph::new();
-        let mut values = Vec::new();
+        let (mut values, mut rngs) = (Vec::new(), Vec::new());
+        // Which values have an element for each of the result.
+        let mut is_whole: Vec<bool> = shapes.iter().map(|shape| *shape == [rows, columns]).collect();
         for _ in 0..count {
             values.push((graph.operand(dtype, false)?, dtype));
         }
@@ -75,8 +80,21 @@ impl RandomGraph {
                 let through = choices[random.below(choices.len())];
                 let cast = graph.to_dtype(value, through)?;
                 values.push((graph.to_dtype(cast, own)?, own));
+                is_whole.push(is_whole[at]);
                 made.push(Step::Cast { at, through });
                 continue;
+            }
+            if rngs.len() < MAX_FUSED_DRAWS && random.below(12) == 0 {
+                let at = random.below(values.len());
+                if is_whole[at] {
+                    let p = [0.0, 0.1, 0.5, 0.9, 1.0][random.below(5)];
+                    let place = Philox::new(random.next_u64()).at(random.next_u64());
+                    values.push((graph.dropout_mask(values[at].0, p)?, DType::Bool));
+                    is_whole.push(true);
+                    made.push(Step::Mask { p, place });
+                    rngs.push(place);
+                    continue;
+                }
             }
             let def = choices[random.below(choices.len())];
             let args = arguments(def, dtype, &values, random);
@@ -92,10 +110,11 @@ impl RandomGraph {
             let [result] = graph.op(def, &own, &[])?[..] else { continue };
             let result = graph.stored(result)?;
             values.push((result, graph.dtype(result)?));
+            is_whole.push(args.iter().any(|arg| arg.is_ok_and(|at| is_whole[at])));
             made.push(Step::Op { def, args });
         }
         let data = shapes.iter().map(|[r, c]| bytes_of(dtype, (0..r * c).map(|_| random.normal() * 2.0))).collect();
-        Ok(RandomGraph { dtype, graph, shapes, data, values, steps: made, size: [rows, columns] })
+        Ok(RandomGraph { dtype, graph, shapes, data, values, rngs, steps: made, size: [rows, columns] })
     }
 
     /// Runs the graph on devices and compares each step with its op in f64.
@@ -113,7 +132,8 @@ impl RandomGraph {
             let mut all = Vec::new();
             for some in self.values[self.shapes.len()..].chunks(MAX_FUSED_RESULTS) {
                 let results: Vec<Value> = some.iter().map(|(value, _)| *value).collect();
-                for y in self.graph.clone().fuse(&results)?.run(&views)? {
+                let rngs = self.rngs.iter().map(|place| Rng::from(*place));
+                for y in self.graph.clone().fuse(&results)?.rngs(rngs).run(&views)? {
                     all.push(y.to_bytes()?);
                 }
             }
@@ -142,6 +162,14 @@ impl RandomGraph {
                     if let Some(at) = judge::same_bits(own, &wanted, &results[k]) {
                         let what = format!("step {k}, {own} through {through}, on {device}: element {at}");
                         return Err(Error::Wrong(what));
+                    }
+                    continue;
+                }
+                Step::Mask { p, place } => {
+                    let x = Tensor::zeros(&Device::cpu(), DType::F32, [n])?;
+                    let wanted = ops::dropout_with_mask(&x, *p, *place)?.1.to_bytes()?;
+                    if let Some(at) = judge::same_bits(DType::Bool, &wanted, &results[k]) {
+                        return Err(Error::Wrong(format!("step {k}, a mask of {p}, on {device}: element {at}")));
                     }
                     continue;
                 }

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 
 use pointwise_core::philox::{self, BLOCK as EACH, MAX_RANDOM_WORDS};
-use pointwise_core::{Draw, Each, RandomWord};
+use pointwise_core::{Draw, Each, Philox, RandomWord};
 
+use super::level::{Loop, at_best};
 use super::operand::BLOCK;
 
 /// Philox blocks of a block of elements that need not begin with one.
@@ -61,6 +62,47 @@ fn shared(draw: &Draw, k: usize, len: usize) -> [u32; BLOCK] {
         i += left;
     }
     all
+}
+
+/// Writes for `n` elements from `first` on if dropout keeps them: 1 if the element's word is below `limit`, else 0.
+///
+/// # Safety
+/// `mask` is valid for writing `n` bytes.
+pub(crate) unsafe fn dropout_mask(place: Philox, first: u64, limit: u64, mask: *mut u8, n: usize) {
+    match limit.checked_sub(1).map(u32::try_from) {
+        // SAFETY: the caller's contract.
+        Some(Ok(last)) => unsafe { at_best(Mask { place, first, last, mask, n }) },
+        // No word is below 0, and all are below 2^32.
+        // SAFETY: as above.
+        known => unsafe { mask.write_bytes(u8::from(known.is_some()), n) },
+    }
+}
+
+/// The loop of [`dropout_mask`]. `last` is the largest word that keeps an element.
+struct Mask {
+    place: Philox,
+    first: u64,
+    last: u32,
+    mask: *mut u8,
+    n: usize,
+}
+
+/// # Safety
+/// The contract of [`dropout_mask`] holds.
+impl Loop for Mask {
+    #[inline(always)]
+    unsafe fn run<const LEVEL: u8>(self) {
+        let Mask { place, first, last, mask, n } = self;
+        for done in (0..n).step_by(BLOCK) {
+            let len = BLOCK.min(n - done);
+            let draw = Draw { blocks: place.blocks(), first: first + done as u64, ..Draw::NONE };
+            let [words, _] = drawn(&[Each::Element], &draw, len, |_, [word, _]| _ = word.is_at_most(last));
+            for (i, word) in words[..len].iter().enumerate() {
+                // SAFETY: done + i < n; the caller's contract.
+                unsafe { mask.add(done + i).write(u8::from(*word <= last)) };
+            }
+        }
+    }
 }
 
 /// Returns planes, rows and columns of the first `len` elements; zeros if none are `wanted`.

@@ -2,12 +2,13 @@
 
 use pointwise_core::formula::{MAX_WORDS, ParamWords};
 use pointwise_core::rows::Reduction;
-use pointwise_core::{DType, OpInfo, ParamKind};
+use pointwise_core::{DType, OpInfo, ParamKind, Philox};
 
 use super::graph::{Arg, StepKind, unsupported};
-use super::{Fused, Program, plan};
+use super::{Fused, plan};
 use crate::device::Device;
 use crate::error::Result;
+use crate::kernel::Rng;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView};
 
@@ -32,7 +33,7 @@ struct Near {
     error: f64,
 }
 
-impl Fused {
+impl Fused<'_> {
     /// Runs the kernel and compares each result with the ops' formulas in f64. The bound of an element is composed: of each step that of
     /// its op, and the errors of its arguments as the formula passes them on. For tests: it computes element by element.
     ///
@@ -41,7 +42,7 @@ impl Fused {
     pub fn check(&self, operands: &[TensorView<'_>]) -> Result<Vec<FusedReport>> {
         let results = self.run(operands)?;
         let shape = plan::check_operands(&self.program, operands)?;
-        let exact = Reference::new(&self.program, operands, &shape)?;
+        let exact = Reference::new(self, operands, &shape)?;
         let mut reports = Vec::with_capacity(results.len());
         for (result, value) in results.iter().zip(&self.program.results) {
             let dtype = result.dtype();
@@ -75,7 +76,8 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(program: &Program, operands: &[TensorView<'_>], shape: &Shape) -> Result<Reference> {
+    fn new(fused: &Fused<'_>, operands: &[TensorView<'_>], shape: &Shape) -> Result<Reference> {
+        let program = &*fused.program;
         let graph = &program.graph;
         let n = shape.numel();
         let len = shape.last().copied().unwrap_or(1).max(1);
@@ -138,6 +140,13 @@ impl Reference {
                         results[0].push(converted(at(&step.args[0], i), to));
                     }
                 }
+                StepKind::DropoutMask { draw, limit } => {
+                    let place = place(&fused.rngs[draw])?;
+                    for i in 0..count {
+                        let is_kept = u64::from(place.word(i as u64)) < graph.words[limit];
+                        results[0].push(Near { value: f64::from(u8::from(is_kept)), error: 0.0 });
+                    }
+                }
                 StepKind::Len => results[0].resize(count, Near { value: len as f64, error: 0.0 }),
                 StepKind::Reduce(reduction) => {
                     // A thread's vectors one after another, then two butterflies of a warp.
@@ -159,6 +168,14 @@ impl Reference {
             }
         }
         Ok(Reference { values })
+    }
+}
+
+/// Reads a place to draw from.
+fn place(rng: &Rng<'_>) -> Result<Philox> {
+    match rng.view() {
+        None => rng.on_cpu(),
+        Some(view) => Rng::from(&view.to_tensor()?.to_device(&Device::cpu())?).on_cpu(),
     }
 }
 

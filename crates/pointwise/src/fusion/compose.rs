@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use pointwise_core::DType;
 use pointwise_core::rows::{Reduction, WARP};
+use pointwise_core::{Blocks, DType};
 
 use super::body::{Body, Names};
 use super::graph::{Arg, Source, Step, StepKind};
@@ -47,6 +47,8 @@ pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm:
         names: vec![Vec::new(); program.graph.values.len()],
         written: vec![false; program.graph.steps.len()],
         loaded: vec![None; program.graph.operands.len()],
+        places: Vec::new(),
+        index: String::new(),
     };
     match variant.shape {
         Shape::Elements => writer.elements(),
@@ -57,13 +59,14 @@ pub(super) fn compose(program: &Program, variant: &Variant, bodies: &Bodies, sm:
     let tensors = program.tensors();
     let pointers = (0..tensors).map(|k| format!("\t.param .u64 t{k}"));
     let words = (0..program.graph.words.len()).map(|k| format!("\t.param .u64 w{k}"));
+    let places = (0..program.graph.draws).map(|k| format!("\t.param .align 8 .b8 place{k}[{}]", size_of::<Blocks>()));
     let bytes = 4 * variant.rank.max(1) * (DIMENSION_WORDS + tensors);
     let more = [
         "\t.param .u32 items".to_owned(),
         "\t.param .u32 len".to_owned(),
         format!("\t.param .align 4 .b8 steps[{bytes}]"),
     ];
-    text += &pointers.chain(words).chain(more).collect::<Vec<_>>().join(",\n");
+    text += &pointers.chain(words).chain(places).chain(more).collect::<Vec<_>>().join(",\n");
     let threads = variant.block();
     _ = write!(text, "\n)\n.maxntid {threads}, 1, 1\n{{\n{}", writer.registers);
     if let Shape::Rows { .. } = variant.shape {
@@ -98,6 +101,10 @@ struct Writer<'a> {
     written: Vec<bool>,
     /// Lanes and words of the operands that are loaded, and not converted yet.
     loaded: Vec<Option<(usize, Vec<String>)>>,
+    /// The places that masks of dropout draw from.
+    places: Vec<Place>,
+    /// The row-major index of a thread's first element.
+    index: String,
 }
 
 /// Adds a line of code.
@@ -109,6 +116,9 @@ macro_rules! line {
 }
 
 mod convert;
+mod random;
+
+use random::Place;
 
 impl Writer<'_> {
     fn temporary(&mut self, bits: usize) -> String {
@@ -202,6 +212,7 @@ impl Writer<'_> {
         line!(self, "ld.param.u32 {items}, [items];");
         line!(self, "setp.ge.u32 %out, {item}, {items};");
         line!(self, "@%out bra $end;");
+        self.places();
         let offsets = self.offsets(&item);
         let addresses = self.addresses(&offsets);
         let results = self.program.results.clone();
@@ -239,6 +250,7 @@ impl Writer<'_> {
         line!(self, "ld.param.u32 {len}, [len];");
         line!(self, "setp.ge.u32 %out, {row}, {items};");
         line!(self, "@%out bra $end;");
+        self.places();
         let offsets = self.offsets(&row);
         let rows = self.addresses(&offsets);
         let results = self.program.results.clone();
@@ -437,6 +449,7 @@ impl Writer<'_> {
 
     /// Loads the operands that are needed.
     fn load_all(&mut self, addresses: &[String], needed: &[bool]) {
+        self.index = self.program.indices().map_or(String::new(), |k| addresses[k].clone());
         let results = self.program.results.len();
         for k in 0..self.program.graph.operands.len() {
             if needed[k] {
@@ -563,7 +576,9 @@ impl Writer<'_> {
                 Arg::Value(value) => writer.names[*value].len() == 1,
                 Arg::Word(_) => true,
             };
-            if step.args.iter().all(is_one) { 1 } else { writer.variant.width() }
+            // Each element has a word of its own.
+            let is_one_for_all = !matches!(step.kind, StepKind::DropoutMask { .. }) && step.args.iter().all(is_one);
+            if is_one_for_all { 1 } else { writer.variant.width() }
         };
         let mut counts = Vec::with_capacity(due.len());
         for &at in &due {
@@ -620,6 +635,7 @@ impl Writer<'_> {
                 line!(self, "mul.lo.u32 {count}, %len, {};", self.variant.lanes);
                 line!(self, "cvt.rn.f32.u32 {value}, {count};");
             }
+            StepKind::DropoutMask { draw, limit } => self.dropout_mask(step.first, draw, limit, lane),
             StepKind::Reduce(_) => {}
         }
     }

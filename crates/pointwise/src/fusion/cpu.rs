@@ -5,10 +5,12 @@
 
 use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
 use pointwise_core::rows::{Reduction, WARP, rounded};
-use pointwise_core::{DType, Draw};
+use pointwise_core::{DType, Draw, Philox};
 
+use super::Program;
 use super::graph::{Arg, Step, StepKind, is_narrow};
-use super::{Program, plan};
+use super::plan::{self, Tensors};
+use crate::cpu::draw::dropout_mask;
 use crate::cpu::parallel::{TASK, split, tasks};
 use crate::cpu::{FormulaFn, Source, Target, blocks, runs};
 use crate::error::Result;
@@ -23,6 +25,8 @@ const BLOCK: usize = 1024;
 /// A program with its loops, and the memory of a call: results, then operands.
 struct Call<'a> {
     program: &'a Program,
+    /// The places that masks of dropout draw from.
+    places: &'a [Philox],
     loops: Vec<Option<FormulaFn>>,
     at: [*mut u8; MAX_TENSORS],
     /// By value the result that it is, if it can be computed where that lies: no operand is there, and its elements are a buffer's.
@@ -101,21 +105,21 @@ struct Elements {
 /// As of `kernels::launch`, on the CPU.
 pub(super) unsafe fn run(
     program: &Program,
+    places: &[Philox],
     operands: &[TensorView<'_>],
     results: &mut [TensorViewMut<'_>],
     shape: &Shape,
 ) -> Result<()> {
     let mut at = [std::ptr::null_mut(); MAX_TENSORS];
-    let mut along = [OperandStrides::default(); MAX_TENSORS];
     let count = results.len();
-    for (k, result) in results.iter_mut().enumerate() {
-        at[k] = result.as_mut_ptr()?;
-        along[k] = crate::kernel::broadcast(result.shape(), result.strides(), shape);
+    for (at, result) in at.iter_mut().zip(results.iter_mut()) {
+        *at = result.as_mut_ptr()?;
     }
-    for (k, operand) in operands.iter().enumerate() {
-        at[count + k] = operand.as_ptr().cast_mut();
-        along[count + k] = crate::kernel::broadcast(operand.shape(), operand.strides(), shape);
+    for (at, operand) in at[count..].iter_mut().zip(operands) {
+        *at = operand.as_ptr().cast_mut();
     }
+    let views: Vec<TensorView<'_>> = results.iter().map(TensorViewMut::as_view).collect();
+    let along = Tensors::new(program, views.iter().chain(operands).copied(), shape).along;
     let mut loops = Vec::with_capacity(program.graph.steps.len());
     for step in &program.graph.steps {
         loops.push(match step.kind {
@@ -130,7 +134,7 @@ pub(super) unsafe fn run(
         let is_free = !is_narrow(known.dtype) && !known.is_row && !at[count..program.tensors()].contains(&at[k]);
         direct[value] = is_free.then_some(k).or(direct[value]);
     }
-    let call = Call { program, loops, at, direct };
+    let call = Call { program, places, loops, at, direct };
     // SAFETY: the caller's contract.
     unsafe { if program.is_of_rows() { call.rows(shape, &along) } else { call.elements(shape, &along) } };
     Ok(())
@@ -398,6 +402,21 @@ impl Call<'_> {
                     let [source] = sources else { continue };
                     // SAFETY: as above.
                     unsafe { convert(of.dtype, to, *source, targets[0].pointer, n) };
+                }
+                (StepKind::DropoutMask { draw, limit }, _) => {
+                    let Some((k, philox)) = self.program.indices().zip(self.places.get(draw)) else { continue };
+                    let (limit, mask) = (graph.words[limit], targets[0].pointer);
+                    // SAFETY: the buffer has room for a block.
+                    unsafe {
+                        if step[k] == 1 {
+                            dropout_mask(*philox, place[k] as u64, limit, mask, n);
+                            continue;
+                        }
+                        for i in 0..n {
+                            let index = place[k] + step[k] * i as i64;
+                            dropout_mask(*philox, index as u64, limit, mask.add(i), 1);
+                        }
+                    }
                 }
                 _ => {}
             }

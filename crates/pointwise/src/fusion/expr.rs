@@ -10,7 +10,7 @@ use super::graph::{Graph, MAX_FUSED_STEPS, Value};
 use super::{Fused, FusedPlan};
 use crate::Number;
 use crate::error::{ErrorKind, Result};
-use crate::kernel::OpDef;
+use crate::kernel::{OpDef, Rng};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 /// A formula of tensors and numbers. Nothing is computed before [`Expr::eval`]; a clone is the same formula, which is computed once.
@@ -46,6 +46,8 @@ enum Node<'a> {
     Convert(Expr<'a>, DType),
     Stored(Expr<'a>),
     Reduce(Reduction, Expr<'a>),
+    /// A mask of dropout: its probability, and the place that it draws from.
+    DropoutMask(Expr<'a>, f64, Rng<'a>),
     /// A formula that is too long to be kept.
     TooLong,
 }
@@ -55,9 +57,11 @@ impl<'a> Node<'a> {
     fn parts(&self) -> &[Expr<'a>] {
         match self {
             Node::Op { operands, .. } => operands,
-            Node::Result(of, _) | Node::Convert(of, _) | Node::Stored(of) | Node::Reduce(_, of) => {
-                std::slice::from_ref(of)
-            }
+            Node::Result(of, _)
+            | Node::Convert(of, _)
+            | Node::Stored(of)
+            | Node::Reduce(_, of)
+            | Node::DropoutMask(of, ..) => std::slice::from_ref(of),
             Node::Tensor(_) | Node::Number(_) | Node::TooLong => &[],
         }
     }
@@ -147,6 +151,13 @@ impl<'a> Expr<'a> {
         Expr::new(Node::Stored(self.clone()))
     }
 
+    /// Returns the mask of dropout with probability `p`: true where an element of the formula's shape is kept. Element `i`, counted in
+    /// row-major order, takes word `i` of `rng`.
+    #[must_use]
+    pub fn dropout_mask(&self, p: f64, rng: impl Into<Rng<'a>>) -> Expr<'a> {
+        Expr::new(Node::DropoutMask(self.clone(), p, rng.into()))
+    }
+
     fn reduce(&self, reduction: Reduction) -> Expr<'a> {
         Expr::new(Node::Reduce(reduction, self.clone()))
     }
@@ -223,7 +234,7 @@ pub fn eval_all<'e, 'a: 'e>(formulas: impl IntoIterator<Item = &'e Expr<'a>>) ->
 }
 
 /// The kernel of formulas, and its operands.
-fn fuse<'a>(formulas: &[&Expr<'a>]) -> Result<(Fused, Vec<TensorView<'a>>)> {
+fn fuse<'a>(formulas: &[&Expr<'a>]) -> Result<(Fused<'a>, Vec<TensorView<'a>>)> {
     let mut builder = Builder::default();
     // Operands come first.
     let mut order = Vec::new();
@@ -238,7 +249,7 @@ fn fuse<'a>(formulas: &[&Expr<'a>]) -> Result<(Fused, Vec<TensorView<'a>>)> {
     for formula in formulas {
         results.push(builder.value(formula)?);
     }
-    Ok((builder.graph.fuse(&results)?, builder.operands))
+    Ok((builder.graph.fuse(&results)?.rngs(builder.rngs), builder.operands))
 }
 
 /// The values of formulas in a graph.
@@ -246,6 +257,8 @@ fn fuse<'a>(formulas: &[&Expr<'a>]) -> Result<(Fused, Vec<TensorView<'a>>)> {
 struct Builder<'a> {
     graph: Graph,
     operands: Vec<TensorView<'a>>,
+    /// The places that masks of dropout draw from.
+    rngs: Vec<Rng<'a>>,
     /// The results of each formula, by its address.
     values: HashMap<*const (), Vec<Value>>,
 }
@@ -336,6 +349,11 @@ impl<'a> Builder<'a> {
             Node::Reduce(reduction, of) => {
                 let value = self.value(of)?;
                 vec![self.graph.reduce(*reduction, value)?]
+            }
+            Node::DropoutMask(of, p, rng) => {
+                let value = self.value(of)?;
+                self.rngs.push(*rng);
+                vec![self.graph.dropout_mask(value, *p)?]
             }
         };
         self.values.insert(address(expr), values);

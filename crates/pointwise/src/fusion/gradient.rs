@@ -8,14 +8,14 @@ use super::{Fused, Program};
 use crate::error::Result;
 use crate::kernel::OpDef;
 
-impl Fused {
+impl Fused<'_> {
     /// Returns the kernel of the gradients. Its operands are a gradient of each result that is a float, then the operands; its
     /// results are a gradient of each operand that is a float. Floats of 8 bits have none. All have the shape that the operands
     /// broadcast to: the gradient of an operand that was broadcast is to be summed over the dimensions along which it was.
     ///
     /// # Errors
     /// Fails if an op has no gradient, if no operand is a float, and if the kernel has too many operands or steps.
-    pub fn backward(&self) -> Result<Fused> {
+    pub fn backward(&self) -> Result<Fused<'static>> {
         Backward::new(&self.program)?.fused()
     }
 }
@@ -74,6 +74,7 @@ impl<'a> Backward<'a> {
                         StepKind::Reduce(reduction) => graph.reduce(reduction, arg)?,
                         StepKind::Convert { to } if to == step.dtype => graph.stored(arg)?,
                         StepKind::Convert { to } => graph.to_dtype(arg, to)?,
+                        StepKind::DropoutMask { draw, limit } => graph.mask(arg, of.words[limit], draw)?,
                         _ => graph.len(),
                     }]
                 }
@@ -123,7 +124,7 @@ impl<'a> Backward<'a> {
         Ok(self.graph.op(def, args, &[])?[0])
     }
 
-    fn fused(mut self) -> Result<Fused> {
+    fn fused(mut self) -> Result<Fused<'static>> {
         let of = &self.program.graph;
         for step in of.steps.iter().rev() {
             let results = step.first..step.first + step.results;
@@ -159,7 +160,7 @@ impl<'a> Backward<'a> {
     fn step(&mut self, step: &Step) -> Result<()> {
         match step.kind {
             StepKind::Op { def, words } => self.op(step, def, words),
-            StepKind::Len => Ok(()),
+            StepKind::Len | StepKind::DropoutMask { .. } => Ok(()),
             StepKind::Convert { .. } => {
                 let (Some(Arg::Value(arg)), Some(grad)) = (step.args.first().copied(), self.grads[step.first]) else {
                     return Ok(());

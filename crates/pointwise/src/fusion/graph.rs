@@ -1,5 +1,7 @@
 //! Graphs of ops: values and steps, with PyTorch's rules of types.
 
+use pointwise_core::formula::MAX_TENSORS;
+use pointwise_core::philox::last_kept;
 use pointwise_core::rows::Reduction;
 use pointwise_core::{DType, OpInfo, ParamInfo, row};
 
@@ -15,6 +17,8 @@ pub const MAX_FUSED_OPERANDS: usize = 12;
 pub const MAX_FUSED_RESULTS: usize = 8;
 /// The most steps of a fused kernel.
 pub const MAX_FUSED_STEPS: usize = 96;
+/// The most masks of dropout in a fused kernel.
+pub const MAX_FUSED_DRAWS: usize = 4;
 
 /// The most numbers and parameters of a fused kernel: a launch passes 4 KiB.
 const MAX_WORDS: usize = 384;
@@ -34,6 +38,8 @@ pub struct Graph {
     pub(super) steps: Vec<Step>,
     /// Numbers and parameters as words, which a kernel is given at its launch.
     pub(super) words: Vec<u64>,
+    /// The places that masks of dropout draw from.
+    pub(super) draws: usize,
 }
 
 /// A value, as far as it is known without elements.
@@ -80,6 +86,8 @@ pub(super) enum StepKind {
     Reduce(Reduction),
     /// The elements of a row, as a float.
     Len,
+    /// True where dropout keeps an element: by the words of place `draw`. The graph's word `limit` says how many words keep.
+    DropoutMask { draw: usize, limit: usize },
 }
 
 /// An argument of a step.
@@ -234,6 +242,40 @@ impl Graph {
         Ok(result)
     }
 
+    /// Adds a mask of dropout with probability `p`, of the shape of a value: a bool, true where an element is kept, as
+    /// [`ops::dropout_with_mask`](crate::ops::dropout_with_mask) has it. Each mask draws from a place of its own, which
+    /// [`Fused::rngs`] gives to a call.
+    ///
+    /// # Errors
+    /// Fails for a `p` outside 0 to 1, a number, a value that is one for each row, and more than [`MAX_FUSED_DRAWS`] masks. A call
+    /// fails if the value's shape is smaller than the one that the operands broadcast to.
+    pub fn dropout_mask(&mut self, value: Value, p: f64) -> Result<Value> {
+        let known = self.known(value)?;
+        if matches!(known.source, Source::Number(_)) || known.is_row {
+            let what = format!("dropout of {}", if known.is_row { "what is one for each row" } else { "a number" });
+            return Err(unsupported(what, "drop elements of a tensor, or of what is computed from one"));
+        }
+        if !(0.0..=1.0).contains(&p) {
+            let why = "a probability is from 0 to 1".to_owned();
+            return Err(ErrorKind::Parameter { name: "p", value: p.to_string(), why }.into());
+        }
+        if self.draws == MAX_FUSED_DRAWS {
+            let what = format!("a fused kernel of more than {MAX_FUSED_DRAWS} masks of dropout");
+            return Err(unsupported(what, "compute a part of it first"));
+        }
+        self.draws += 1;
+        self.mask(value, last_kept(p as f32).map_or(0, |last| u64::from(last) + 1), self.draws - 1)
+    }
+
+    /// Adds a mask from a place, which so many random words keep.
+    pub(super) fn mask(&mut self, value: Value, words: u64, draw: usize) -> Result<Value> {
+        self.check_steps()?;
+        self.words.push(words);
+        self.draws = self.draws.max(draw + 1);
+        let kind = StepKind::DropoutMask { draw, limit: self.words.len() - 1 };
+        Ok(self.step(kind, vec![Arg::Value(value.0)], DType::Bool, vec![DType::Bool])[0])
+    }
+
     /// Returns the element type of a value.
     ///
     /// # Errors
@@ -246,10 +288,14 @@ impl Graph {
     ///
     /// # Errors
     /// Fails without results or with more than [`MAX_FUSED_RESULTS`], and for a result that is a number.
-    pub fn fuse(mut self, results: &[Value]) -> Result<Fused> {
+    pub fn fuse(mut self, results: &[Value]) -> Result<Fused<'static>> {
         if results.is_empty() || results.len() > MAX_FUSED_RESULTS {
             let what = format!("a fused kernel of {} results", results.len());
             return Err(unsupported(what, "ask for 1 to 8"));
+        }
+        if self.operands.len() + results.len() + usize::from(self.draws > 0) > MAX_TENSORS {
+            let what = format!("dropout in a fused kernel of {MAX_TENSORS} tensors");
+            return Err(unsupported(what, "compute a part of it first"));
         }
         let mut own = Vec::with_capacity(results.len());
         for result in results {

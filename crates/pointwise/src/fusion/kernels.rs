@@ -5,17 +5,17 @@ use std::ffi::c_void;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use pointwise_core::DType;
+use pointwise_core::{Blocks, DType};
 
 use super::body::Body;
 use super::compose::{self, Bodies, SYMBOL, body_key};
 use super::graph::{Arg, StepKind, unsupported};
 use super::plan::{self, Tensors};
-use super::{Program, Shape as Form, Variant};
+use super::{Fused, Program, Shape as Form, Variant};
 use crate::Stream;
 use crate::cuda::{self, Context, Grid, LoadedKernel};
 use crate::error::{ErrorKind, Result};
-use crate::kernel::LaunchSettings;
+use crate::kernel::{LaunchSettings, Rng};
 use crate::shape::Shape;
 use crate::tensor::{TensorView, TensorViewMut};
 use pointwise_core::rows::WARP;
@@ -44,6 +44,9 @@ pub(super) fn key(program: &Program) -> String {
             }
             StepKind::Convert { to } => writeln!(key, "v{} = {}({args}) from {dtype}", step.first, to.name()),
             StepKind::Len => writeln!(key, "v{} = row.len", step.first),
+            StepKind::DropoutMask { draw, limit } => {
+                writeln!(key, "v{} = dropout_mask({args}) with w{limit} from place {draw}", step.first)
+            }
             StepKind::Reduce(reduction) => writeln!(key, "v{} = row.{}({args})", step.first, name(reduction)),
         };
     }
@@ -135,23 +138,28 @@ fn kernel(
 ///
 /// # Safety
 /// The views are checked: of the program's types, on the context's device, results of the operands' common shape, which share memory
-/// with an operand only if they are the same view. The results may be written.
+/// with an operand only if they are the same view. The results may be written. Places to draw from are checked.
 pub(super) unsafe fn launch(
-    program: &Program,
-    settings: &LaunchSettings,
+    fused: &Fused<'_>,
     context: &'static Context,
     operands: &[TensorView<'_>],
     results: &mut [TensorViewMut<'_>],
     shape: &Shape,
 ) -> Result<()> {
+    let (program, settings) = (&*fused.program, &fused.settings);
     let views: Vec<TensorView<'_>> = results.iter().map(TensorViewMut::as_view).collect();
-    let tensors = Tensors::new(views.iter().chain(operands).copied(), shape);
-    let launches = plan::launches(program, &tensors, shape)?;
+    let tensors = Tensors::new(program, views.iter().chain(operands).copied(), shape);
+    let mut launches = plan::launches(program, &tensors, shape)?;
+    for launch in &mut launches {
+        launch.variant.placed.extend(fused.rngs.iter().map(|rng| rng.view().is_some()));
+    }
+    // SAFETY: the tensors of places are checked, and held for the stream below.
+    let places: Vec<Blocks> = fused.rngs.iter().map(|rng| unsafe { rng.blocks() }).collect();
     let mut kernels = Vec::with_capacity(launches.len());
     for launch in &launches {
         kernels.push(kernel(program, &launch.variant, context, settings)?);
     }
-    let held = settings.hold(context, operands, &views)?;
+    let held = settings.hold(context, operands.iter().chain(fused.rngs.iter().filter_map(Rng::view)), &views)?;
     for (launch, kernel) in launches.iter().zip(kernels) {
         let run = |function| {
             launch.parts(program, |start, items, steps| {
@@ -161,10 +169,12 @@ pub(super) unsafe fn launch(
                 let addresses: Vec<u64> = (0..program.tensors())
                     .map(|k| (tensors.at[k] as i64 + start[k] * program.tensor(k).size() as i64) as u64)
                     .collect();
-                let mut params: Vec<*mut c_void> = Vec::with_capacity(addresses.len() + program.graph.words.len() + 3);
+                let mut params: Vec<*mut c_void> =
+                    Vec::with_capacity(addresses.len() + program.graph.words.len() + places.len() + 3);
                 let pointer = |value: *const c_void| value.cast_mut();
                 params.extend(addresses.iter().map(|address| pointer(std::ptr::from_ref(address).cast())));
                 params.extend(program.graph.words.iter().map(|word| pointer(std::ptr::from_ref(word).cast())));
+                params.extend(places.iter().map(|place| pointer(std::ptr::from_ref(place).cast())));
                 params.push(pointer(std::ptr::from_ref(&items).cast()));
                 params.push(pointer(std::ptr::from_ref(&launch.len).cast()));
                 params.push(pointer(steps.as_ptr().cast()));

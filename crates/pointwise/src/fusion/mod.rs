@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 pub use check::FusedReport;
 pub use expr::{Expr, Lazy, eval_all};
-pub use graph::{Graph, MAX_FUSED_OPERANDS, MAX_FUSED_RESULTS, MAX_FUSED_STEPS, Value};
+pub use graph::{Graph, MAX_FUSED_DRAWS, MAX_FUSED_OPERANDS, MAX_FUSED_RESULTS, MAX_FUSED_STEPS, Value};
 pub use plan::FusedPlan;
 pub use pointwise_core::rows::Reduction;
 
@@ -44,18 +44,20 @@ use graph::{Arg, StepKind};
 use pointwise_core::DType;
 use pointwise_core::rows::WARP;
 
-use crate::Stream;
 use crate::cuda::LoadedKernel;
 use crate::error::Result;
-use crate::kernel::LaunchSettings;
+use crate::kernel::{LaunchSettings, Rng};
 use crate::shape::Shape as TensorShape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
+use crate::{Device, Stream};
 
 /// A kernel that was made of a [`Graph`]. A clone is the same kernel.
 #[derive(Clone)]
-pub struct Fused {
+pub struct Fused<'a> {
     program: Arc<Program>,
     settings: LaunchSettings,
+    /// The places that masks of dropout draw from.
+    rngs: Vec<Rng<'a>>,
 }
 
 /// A graph and its results.
@@ -80,6 +82,8 @@ struct Variant {
     rank: usize,
     /// How each tensor lies along the innermost dimension: results, then operands.
     inner: Vec<Inner>,
+    /// For each place to draw from: true if it is in memory. Empty before a call has them.
+    placed: Vec<bool>,
 }
 
 /// How a kernel goes over the elements.
@@ -130,16 +134,22 @@ impl Variant {
 }
 
 impl Program {
-    /// Tensors of a call: results, then operands.
+    /// Tensors of a call: results, then operands, and the indices if elements draw random words.
     fn tensors(&self) -> usize {
-        self.results.len() + self.graph.operands.len()
+        self.results.len() + self.graph.operands.len() + usize::from(self.graph.draws > 0)
     }
 
-    /// The element type of a tensor.
+    /// The number of the tensor of indices, if elements draw random words. There is no memory of it: the address of an element is its
+    /// row-major index, so that a walk finds it as any tensor's.
+    fn indices(&self) -> Option<usize> {
+        (self.graph.draws > 0).then(|| self.tensors() - 1)
+    }
+
+    /// The element type of a tensor; indices count as bytes.
     fn tensor(&self, k: usize) -> DType {
         match k.checked_sub(self.results.len()) {
             None => self.graph.values[self.results[k]].dtype,
-            Some(operand) => self.graph.operands[operand],
+            Some(operand) => self.graph.operands.get(operand).copied().unwrap_or(DType::U8),
         }
     }
 
@@ -196,19 +206,26 @@ impl Program {
     }
 }
 
-impl Fused {
-    fn new(graph: Graph, results: Vec<usize>) -> Fused {
+impl<'a> Fused<'a> {
+    fn new(graph: Graph, results: Vec<usize>) -> Fused<'static> {
         let mut program = Program { graph, results, rounds: 0, key: String::new(), loaded: Mutex::default() };
         program.rounds = program.reductions().map(|(.., round)| round + 1).max().unwrap_or(0);
         program.key = kernels::key(&program);
-        Fused { program: Arc::new(program), settings: LaunchSettings::new() }
+        Fused { program: Arc::new(program), settings: LaunchSettings::new(), rngs: Vec::new() }
     }
 
     /// Returns the kernel on a stream; `None` is the device's own.
     #[must_use]
-    pub fn on_stream<'a>(mut self, stream: impl Into<Option<&'a Stream>>) -> Fused {
+    pub fn on_stream<'s>(mut self, stream: impl Into<Option<&'s Stream>>) -> Fused<'a> {
         self.settings.stream = stream.into().cloned();
         self
+    }
+
+    /// Returns the kernel with a place for each mask of dropout to draw from, in the order of the graph. Element `i`, counted in
+    /// row-major order, takes word `i` of the place, as in [`ops::dropout`](crate::ops::dropout).
+    #[must_use]
+    pub fn rngs<'b>(self, rngs: impl IntoIterator<Item = Rng<'b>>) -> Fused<'b> {
+        Fused { program: self.program, settings: self.settings, rngs: rngs.into_iter().collect() }
     }
 
     /// Computes the results in new contiguous tensors.
@@ -289,22 +306,35 @@ impl Fused {
         shape: &TensorShape,
     ) -> Result<()> {
         plan::check_results(&self.program, operands, results, shape)?;
-        self.settings.check(operands[0].device())?;
+        let device = operands[0].device();
+        self.settings.check(device)?;
+        self.check_rngs(device, results)?;
         if shape.contains(&0) && !(self.program.is_of_rows() && results.iter().any(|result| result.numel() > 0)) {
             return Ok(());
         }
-        match operands[0].device().context() {
-            // SAFETY: operands and results are checked; the results are exclusively borrowed.
-            None => unsafe { cpu::run(&self.program, operands, results, shape) },
-            // SAFETY: as above.
-            Some(context) => unsafe {
-                kernels::launch(&self.program, &self.settings, context, operands, results, shape)
-            },
+        match device.context() {
+            None => {
+                let places = self.rngs.iter().map(Rng::on_cpu).collect::<Result<Vec<_>>>()?;
+                // SAFETY: operands and results are checked; the results are exclusively borrowed.
+                unsafe { cpu::run(&self.program, &places, operands, results, shape) }
+            }
+            // SAFETY: as above; the places are checked.
+            Some(context) => unsafe { kernels::launch(self, context, operands, results, shape) },
         }
+    }
+
+    fn check_rngs(&self, device: &Device, results: &[TensorViewMut<'_>]) -> Result<()> {
+        let (wanted, given) = (self.program.graph.draws, self.rngs.len());
+        if wanted != given {
+            let what = format!("{given} places to draw from in a fused kernel with {wanted} masks of dropout");
+            return Err(graph::unsupported(what, "give one for each by `rngs`"));
+        }
+        let views: Vec<TensorView<'_>> = results.iter().map(TensorViewMut::as_view).collect();
+        self.rngs.iter().try_for_each(|rng| rng.check("dropout in a fused kernel", device, &views))
     }
 }
 
-impl fmt::Debug for Fused {
+impl fmt::Debug for Fused<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fused").field("steps", &self.program.key).finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use pointwise_core::formula::MAX_TENSORS;
 use pointwise_core::rows::WARP;
 
 use super::compose::DIMENSION_WORDS;
-use super::graph::unsupported;
+use super::graph::{Arg, StepKind, unsupported};
 use super::{Inner, Program, Shape as Form, Variant};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::{Limit, OperandStrides, Places, Walk, broadcast};
@@ -71,11 +71,14 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    /// The tensors of checked views.
-    pub(super) fn new<'a>(views: impl Iterator<Item = TensorView<'a>>, shape: &Shape) -> Tensors {
+    /// The tensors of a program, of checked views.
+    pub(super) fn new<'a>(program: &Program, views: impl Iterator<Item = TensorView<'a>>, shape: &Shape) -> Tensors {
         let mut tensors = Tensors { at: [0; MAX_TENSORS], along: [OperandStrides::default(); MAX_TENSORS] };
         for ((view, at), along) in views.zip(&mut tensors.at).zip(&mut tensors.along) {
             (*at, *along) = (view.address(), broadcast(view.shape(), view.strides(), shape));
+        }
+        if let Some(k) = program.indices() {
+            tensors.along[k] = broadcast(shape, &shape.contiguous_strides(), shape);
         }
         tensors
     }
@@ -109,14 +112,14 @@ fn elements(program: &Program, tensors: &Tensors, shape: &Shape) -> Vec<Launch> 
     let none = [0; MAX_TENSORS];
     let single = |walk: Walk<MAX_TENSORS>, start| {
         let inner = vec![Inner::Dense; program.tensors()];
-        let variant = Variant { shape: Form::Elements, lanes: 1, rank: walk.dims().len(), inner };
+        let variant = Variant { shape: Form::Elements, lanes: 1, rank: walk.dims().len(), inner, placed: Vec::new() };
         Launch { variant, walk, start, len: 0, row: none }
     };
     let vectors = |walk: &Walk<MAX_TENSORS>| {
         let items = walk.rows(lanes, aligned)?;
         let steps = walk.inner().1;
         let inner = (0..program.tensors()).map(|k| if steps[k] == 1 { Inner::Dense } else { Inner::One }).collect();
-        let variant = Variant { shape: Form::Elements, lanes, rank: items.dims().len(), inner };
+        let variant = Variant { shape: Form::Elements, lanes, rank: items.dims().len(), inner, placed: Vec::new() };
         Some(Launch { variant, walk: items, start: [0; MAX_TENSORS], len: 0, row: none })
     };
     if let Some(all) = vectors(&walk) {
@@ -166,7 +169,8 @@ fn rows(program: &Program, tensors: &Tensors, shape: &Shape) -> Result<Vec<Launc
             _ => Inner::Strided,
         })
         .collect();
-    let variant = Variant { shape: Form::Rows { threads, held }, lanes, rank: walk.dims().len() + 1, inner };
+    let variant =
+        Variant { shape: Form::Rows { threads, held }, lanes, rank: walk.dims().len() + 1, inner, placed: Vec::new() };
     Ok(vec![Launch { variant, walk, start: [0; MAX_TENSORS], len: vectors, row: steps }])
 }
 
@@ -239,11 +243,7 @@ pub(super) fn result_shape(program: &Program, k: usize, shape: &Shape) -> Result
     if !program.graph.values[program.results[k]].is_row {
         return Ok(*shape);
     }
-    let mut dims = shape.dims().to_vec();
-    if let Some(last) = dims.last_mut() {
-        *last = 1;
-    }
-    Shape::new(&dims)
+    row_shape(shape)
 }
 
 pub(super) fn check_operands(program: &Program, operands: &[TensorView<'_>]) -> Result<Shape> {
@@ -268,7 +268,45 @@ pub(super) fn check_operands(program: &Program, operands: &[TensorView<'_>]) -> 
         }
         shape = shape.broadcast_with(operand.shape())?;
     }
+    check_masks(program, operands, &shape)?;
     Ok(shape)
+}
+
+/// Refuses dropout of a value with fewer elements than the kernel goes over: it has one random word for each of its own.
+fn check_masks(program: &Program, operands: &[TensorView<'_>], whole: &Shape) -> Result<()> {
+    let graph = &program.graph;
+    if graph.draws == 0 {
+        return Ok(());
+    }
+    let mut shapes = vec![Shape::new(&[])?; graph.values.len()];
+    shapes.iter_mut().zip(operands).for_each(|(shape, operand)| *shape = *operand.shape());
+    for step in &graph.steps {
+        let mut shape = Shape::new(&[])?;
+        for arg in &step.args {
+            if let Arg::Value(value) = arg {
+                shape = shape.broadcast_with(&shapes[*value])?;
+            }
+        }
+        match step.kind {
+            StepKind::Reduce(_) => shape = row_shape(&shape)?,
+            StepKind::DropoutMask { .. } if shape != *whole => {
+                let what = format!("dropout of {shape} in a fused kernel of {whole}");
+                return Err(unsupported(what, "compute what has fewer elements first"));
+            }
+            _ => {}
+        }
+        shapes[step.first..step.first + step.results].fill(shape);
+    }
+    Ok(())
+}
+
+/// Returns a shape with 1 in place of the last dimension.
+fn row_shape(shape: &Shape) -> Result<Shape> {
+    let mut dims = shape.dims().to_vec();
+    if let Some(last) = dims.last_mut() {
+        *last = 1;
+    }
+    Shape::new(&dims)
 }
 
 pub(super) fn check_results(
@@ -321,10 +359,9 @@ pub(super) fn variant_of_new_results(program: &Program, operands: &[TensorView<'
 
 fn new_launches(program: &Program, operands: &[TensorView<'_>], shape: &Shape) -> Result<Vec<Launch>> {
     // As new results lie: contiguous and aligned.
-    let mut tensors = Tensors::new(operands.iter().copied(), shape);
-    let count = program.results.len();
-    tensors.at.rotate_right(count);
-    tensors.along.rotate_right(count);
+    let (first, count) = (operands[0], program.results.len());
+    let views = std::iter::repeat_n(first, count).chain(operands.iter().copied());
+    let mut tensors = Tensors::new(program, views, shape);
     for k in 0..count {
         let own = result_shape(program, k, shape)?;
         tensors.at[k] = 0;

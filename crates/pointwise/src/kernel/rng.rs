@@ -76,7 +76,7 @@ impl<'a> Rng<'a> {
     ///
     /// # Errors
     /// Another element type, shape or device; strides; memory that a result shares.
-    pub(super) fn check<'r, 'v: 'r>(
+    pub(crate) fn check<'r, 'v: 'r>(
         &self,
         op: &str,
         device: &Device,

@@ -193,7 +193,7 @@ impl Writer<'_> {
         }
     }
 
-    fn predicate(&mut self) -> String {
+    pub(super) fn predicate(&mut self) -> String {
         let name = self.label().replace('$', "%p");
         self.declared("pred", &name)
     }

@@ -1,6 +1,8 @@
 //! Fused kernels: every op by itself against its formula, random expressions step by step, rows, layouts, errors; on the CPU and
 //! a GPU or the emulator.
 
+mod dropout;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
-    let edges: [(&str, Edge); 11] = [
+    let edges: [(&str, Edge); 15] = [
         ("bounds", bounds),
         ("gradients", gradients),
         ("layouts", layouts),
@@ -49,6 +51,10 @@ fn main() -> ExitCode {
         ("side_by_side", side_by_side),
         ("empty", empty),
         ("numbers", numbers),
+        ("dropout", dropout::alone),
+        ("dropout_of_rows", dropout::of_rows),
+        ("dropout_of_views", dropout::of_views),
+        ("dropout_gradient", dropout::gradient),
     ];
     for (name, edge) in edges {
         let each = move || devices.iter().try_for_each(edge);
@@ -64,6 +70,7 @@ fn main() -> ExitCode {
     }));
     trials.push(Trial::test("edges::same_bits", move || same_bits(devices)));
     trials.push(Trial::test("edges::errors", errors));
+    trials.push(Trial::test("edges::dropout_errors", dropout::errors));
     trials.push(Trial::test("edges::methods", methods));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -77,7 +84,7 @@ fn is_fused(dtype: DType) -> bool {
 }
 
 /// The kernel of one op, with its defaults.
-fn of_op(def: &'static OpDef, dtype: DType) -> pointwise::Result<Fused> {
+fn of_op(def: &'static OpDef, dtype: DType) -> pointwise::Result<Fused<'static>> {
     let mut graph = Graph::new();
     let mut args = Vec::new();
     for k in 0..def.info.operands.len() {
@@ -495,7 +502,10 @@ fn bounds(device: &Device) -> Outcome {
 }
 
 /// The kernel of a formula, by a function of a graph and its operands.
-fn fused_of(count: usize, make: impl Fn(&mut Graph, &[Value]) -> pointwise::Result<Value>) -> pointwise::Result<Fused> {
+fn fused_of(
+    count: usize,
+    make: impl Fn(&mut Graph, &[Value]) -> pointwise::Result<Value>,
+) -> pointwise::Result<Fused<'static>> {
     let mut graph = Graph::new();
     let mut operands = Vec::new();
     for _ in 0..count {
