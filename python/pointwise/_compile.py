@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from . import _decompositions, _fused, _graphs, _joins, _passes, _trace, _when
 from ._fused import NAMES
-from ._fused_ops import Program, Refused, Value, constant, same, same_shape
+from ._fused_ops import Program, Refused, Value, constant, own_mask, same, same_shape
 
 aten = torch.ops.aten
 log = logging.getLogger("pointwise.compile")
@@ -335,6 +335,8 @@ class Partition:
                 raise Refused("its result has another shape than the ops around it")
             if self.order[node] != order or not self._is_part(node, inside) and not _fits(node.meta["val"], order):
                 raise Refused("its result lies in memory otherwise than those around it")
+        if not all(same_shape(_shape(x), shape) for x in program.masks):
+            raise Refused("it draws for another shape than the ops around it")
         whole = all(same(_shape(x)[-1], shape[-1]) for x in program.reduced)
         if program.reduced and (order[-1] != len(shape) - 1 or not whole):
             raise Refused("it reduces other rows than those around it")
@@ -391,7 +393,7 @@ def _number(program, results, order):
     """Returns the number of a program. Raises ValueError if it has no kernel."""
     parts = [([result], 0) if isinstance(result, Value) else result for result in results]
     made = [(values[0].dtype, values[0].row, len(values), dim) for values, dim in parts]
-    return _fused.number(program.text(results, order), made, order)
+    return _fused.number(program.text(results, order), made, order, len(program.seeds))
 
 
 def _spliced(graph, partition):
@@ -399,7 +401,10 @@ def _spliced(graph, partition):
     region_of = {node: entry for entry in partition.made for node in entry[2]}
 
     def needs(node):
-        return list(region_of[node][1].operands) if node in region_of else node.all_input_nodes
+        return operands_of(region_of[node][1]) if node in region_of else node.all_input_nodes
+
+    def operands_of(program):
+        return [*program.operands, *program.seeds]
 
     alive, stack = set(), [node for node in graph.nodes if node.op in ("placeholder", "output") or node.is_impure()]
     while stack:
@@ -410,7 +415,7 @@ def _spliced(graph, partition):
     made, copies, done = Graph(), {}, set()
 
     def call(number, program, nodes, results):
-        operands = [copies[x] for x in program.operands]
+        operands = [copies[x] for x in operands_of(program)]
         fused = made.call_function(torch.ops.pointwise.fused.default, (number, operands))
         fused.meta["val"] = [x.meta["val"] for x in results]
         for k, x in enumerate(results):
@@ -475,6 +480,7 @@ def _compile(gm, inputs, report=None, is_inference=False, is_backward=False, gra
     """Compiles a graph of aten's ops: regions become kernels, the rest runs as it is. `graphs` records it as a CUDA graph."""
     with unset_fake_temporarily():
         _passes.once(gm.graph)
+        _passes.seeds(gm.graph)
         if is_inference:
             _simplify(gm.graph)
             _passes.causal(gm.graph)
@@ -519,24 +525,31 @@ def _partitioned(joint, inputs, **options):
 
 @_when.uncollected()
 def backend(gm, inputs, *, mode=None, options=None, report=None):
-    """Compiles a graph of dynamo's: the backend `pointwise`."""
+    """Compiles a graph of dynamo's: the backend `pointwise`.
+
+    options: `{"fallback_random": True}` leaves dropout to torch, which draws the numbers that eager draws.
+    """
+    options = dict(options or {})
+    fallback_random = options.pop("fallback_random", False)
     if mode not in (None, "default", "reduce-overhead") or options:
         raise ValueError(
-            f"the backend pointwise has the mode 'reduce-overhead' and no options, but got {options or mode!r}: leave it out"
+            f"the backend pointwise has the mode 'reduce-overhead' and the option 'fallback_random', but got {options or mode!r}: "
+            "leave it out"
         )
+    own_mask()
     graphs = _graphs.Graphs() if mode == "reduce-overhead" else None
     compiler = functools.partial(_compile, report=report, graphs=graphs)
     given = [*inputs, *gm.parameters()]
     is_training = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
     # For CUDA graphs AOTAutograd says which inputs stay where they are.
-    if graphs is None and not is_training and (plain := _trace.traced(gm, _table())) is not None:
+    if graphs is None and not is_training and (plain := _trace.traced(gm, _table(fallback_random))) is not None:
         run = compiler(plain, inputs, is_inference=True)
         return torch._dynamo.disable(lambda *args: run(list(args)), reason="a compiled graph")
     compile_all = aot_autograd(
         fw_compiler=compiler,
         bw_compiler=functools.partial(compiler, is_backward=True),
         inference_compiler=functools.partial(compiler, is_inference=True),
-        decompositions=_table(),
+        decompositions=_table(fallback_random),
         partition_fn=_partitioned,
         # A mutation that is in the graph may happen in place.
         keep_inference_input_mutations=not is_training,

@@ -173,8 +173,16 @@ def _kept(op):
 _REDUCTIONS = (aten.sum.dim_IntList, aten.mean.dim, aten.amax.default, aten.amin.default)
 
 
-def table():
-    """Returns the decompositions."""
+def _native_dropout(x, p, train):
+    if train is False or p == 0 or x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return NotImplemented
+    seed = torch.randint(2**63 - 1, (2,), device=x.device)
+    mask = torch.ops.pointwise.dropout_mask(x, p, seed)
+    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def table(fallback_random):
+    """Returns the decompositions. `fallback_random`: dropout is torch's, and draws what eager draws."""
     made = get_decompositions(
         [
             aten.glu,
@@ -216,4 +224,5 @@ def table():
         aten.std.correction: _std,
         aten.logsumexp.default: _logsumexp,
         **{op: _kept(op) for op in _REDUCTIONS},
+        **({} if fallback_random else {aten.native_dropout.default: _native_dropout}),
     }

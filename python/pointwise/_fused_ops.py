@@ -8,6 +8,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from . import _fused
 from ._fused import NAMES
 from ._torch_ops import CALLS
 
@@ -71,6 +72,8 @@ class Program:
     def __init__(self, resolve=lambda node: node):
         self.resolve = resolve
         self.values, self.operands, self.steps, self.reduced = {}, {}, [], []
+        # Masks of dropout, and the seed of each, which comes behind the operands.
+        self.masks, self.seeds = [], []
 
     def lower(self, node):
         """Adds the steps of a node, or raises `Refused`."""
@@ -169,6 +172,15 @@ class Program:
             value = self.to(value, dtype)
         self.reduced += [x, self.resolve(x)]
         return self._step({"reduce": kind}, [value], value.dtype, True, value.dtype not in _NARROW)
+
+    def mask(self, x, p, seed):
+        """Adds a mask of dropout of a tensor's shape."""
+        value = self.arg(x)
+        if not isinstance(value, Value) or value.row:
+            raise Refused("it draws a word for each element")
+        self.masks.append(x)
+        self.seeds.append(seed)
+        return self._step({"dropout_mask": p}, [value], torch.bool)
 
     def text(self, results, order=None):
         """Returns the program as JSON.
@@ -436,6 +448,12 @@ def _to_copy(program, x, dtype=None, layout=None, device=None, memory_format=Non
     if dtype is None or device not in (None, x.meta["val"].device) or layout not in (None, torch.strided):
         raise Refused("it copies to another place")
     return _convert(program, x, dtype)
+
+
+def own_mask():
+    """Gives `pointwise::dropout_mask` its rule."""
+    _fused.define()
+    RULES[torch.ops.pointwise.dropout_mask.default] = lambda program, x, p, seed: program.mask(x, p, seed)
 
 
 def _convert(program, x, dtype):

@@ -80,6 +80,32 @@ def once(graph):
             graph.erase_node(node)
 
 
+_DRAWS = (aten.randint.default, aten.randint.low)
+
+
+def seeds(graph):
+    """Lets all masks of dropout take their seeds from one tensor, which is drawn first: a draw between ops ends a region."""
+    readers = {}
+    for node in graph.nodes:
+        if str(node.target) == "pointwise.dropout_mask.default":
+            readers.setdefault(node.args[2], []).append(node)
+    by_device = {}
+    for seed, masks in readers.items():
+        if seed.target in _DRAWS and list(seed.users) == masks:
+            by_device.setdefault(seed.meta["val"].device, []).append(seed)
+    for own in by_device.values():
+        target, given, mode = own[0].target, own[0].kwargs, own[0].meta["val"].fake_mode
+        args = (*own[0].args[:-1], [len(own), 2])
+        with graph.inserting_before(next(node for node in graph.nodes if node.op not in ("placeholder", "get_attr"))):
+            drawn = graph.call_function(target, args, given)
+            with mode:
+                drawn.meta["val"] = target(*args, **given)
+            for k, seed in enumerate(own):
+                _replace(graph, seed, _call(graph, aten.select.int, drawn, 0, k))
+        for seed in own:
+            graph.erase_node(seed)
+
+
 def is_functional(graph):
     """Returns True if no op of a graph writes to a tensor."""
     higher = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.nodes)

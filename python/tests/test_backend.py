@@ -741,12 +741,71 @@ def test_random_numbers_are_torchs(device):
     def f(x):
         return F.dropout(x * 2 + 1, 0.3) * 2 + torch.rand_like(x).sin() * 3
 
-    run, report = compiled(f)
+    run, report = compiled(f, options={"fallback_random": True})
     torch.manual_seed(3)
     ours = run(x)
     torch.manual_seed(3)
     torch.testing.assert_close(ours, f(x))
     assert report.kernels
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dropout_is_fused(dtype, dynamic, device):
+    """Dropout is part of a kernel; forward and backward have one mask, and each dropout and each call its own."""
+    p, shape = 0.25, (64, 6, 40)
+    x, residual = draw(device, dtype, shape, shape)
+
+    def f(x, residual):
+        once = F.dropout(F.gelu(x) + 1.5, p)
+        return residual + once, F.dropout(once * 0 + 1, p)
+
+    run, report = compiled(f, dynamic=dynamic)
+    torch.manual_seed(5)
+    y, other = run(x, residual)
+    kept, others = (y - residual).detach().abs() > 1e-3, other.detach() != 0
+    expected = residual + torch.where(kept, (F.gelu(x) + 1.5) / (1 - p), 0.0)
+    torch.testing.assert_close(y, expected.to(dtype), rtol=2e-2, atol=2e-2)
+    # Six standard deviations.
+    slack = 6 * (p * (1 - p) / kept.numel()) ** 0.5
+    assert abs(kept.float().mean().item() - (1 - p)) < slack
+    both = (kept & others).float().mean().item()
+    assert abs(others.float().mean().item() - (1 - p) ** 2) < 2 * slack and abs(both - (1 - p) ** 2) < 2 * slack
+    (grad,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+    (wanted,) = torch.autograd.grad(expected.sum(), x)
+    torch.testing.assert_close(grad, wanted.to(dtype), rtol=2e-2, atol=2e-2)
+    torch.manual_seed(5)
+    again = run(x, residual)[0]
+    assert (again == y).all() and (run(x, residual)[0] != y).any()
+    left = {op for op, _ in report.left}
+    assert not any("dropout" in op for op in left) and left <= {"aten.randint.low", "aten.randint.default", "aten.select.int"}, str(report)
+    assert sum("pointwise.dropout_mask" in kernel.ops for kernel in report.kernels) == 1, str(report)
+
+
+@pytest.mark.parametrize("way", ["alone", "channels last", "rows", "smaller", "all", "many", "no gradients", "inference"])
+def test_dropout_anywhere(way, device):
+    (x,) = draw(device, torch.float32, (4, 8, 6, 10))
+    x = x.detach().to(memory_format=torch.channels_last).requires_grad_() if way == "channels last" else x
+    f, ways = {
+        "alone": (lambda x: F.dropout(x, 0.5), (0, 2)),
+        "channels last": (lambda x: F.dropout(x * 1, 0.5), (0, 2)),
+        "rows": (lambda x: F.dropout(torch.softmax(x, -1) * 0 + 1, 0.5), (0, 2)),
+        "smaller": (lambda x: F.dropout(x[0, 0] * 0 + 1, 0.5) + x * 0, (0, 2)),
+        "all": (lambda x: F.dropout(x + 1, 1.0), (0,)),
+        "many": (lambda x: sum(F.dropout(x * 0 + 1, 0.5) for _ in range(6)), range(0, 14, 2)),
+        "no gradients": (lambda x: F.dropout(x * 0 + 1, 0.5), (0, 2)),
+        "inference": (lambda x: F.dropout(x * 0 + 1, 0.5, training=False), (1,)),
+    }[way]
+    x = x if way in ("rows", "smaller", "many", "no gradients", "inference") else (x.detach() * 0 + 1).requires_grad_()
+    run, report = compiled(f)
+    with torch.set_grad_enabled(way != "no gradients"):
+        y = run(x)
+    assert set(y.detach().unique().tolist()) <= {float(v) for v in ways}, str(report)
+    # Half of the elements, unless one mask serves many.
+    assert y.stride() == f(x).stride()
+    if y.requires_grad and way in ("alone", "channels last"):
+        (grad,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(grad, y.detach())
 
 
 def test_large_graphs_are_cut(device):
@@ -794,7 +853,7 @@ def test_the_fake_is_what_the_op_makes(device):
 def test_refused_options(device):
     (x,) = draw(device, torch.float32, (4,), grad=False)
     for given in ({"mode": "max-autotune"}, {"options": {"size": 1}}):
-        with pytest.raises(Exception, match="the mode 'reduce-overhead' and no options"):
+        with pytest.raises(Exception, match="the mode 'reduce-overhead' and the option 'fallback_random'"):
             torch.compile(lambda x: x + 1, backend=_compile.backend, **given)(x)
 
 

@@ -8,7 +8,7 @@ use pointwise::{DType, Number, info};
 use serde_json::Value as Json;
 
 use crate::abi::{Api, Element, Handle, Word};
-use crate::call::{Stage, say, view, view_mut};
+use crate::call::{Stage, draws, say, view, view_mut};
 use crate::describe::torch_name;
 use crate::export::implement_all;
 use crate::kernel::{Arguments, Library, Role};
@@ -17,8 +17,10 @@ use crate::tensor::{Raw, Tensor};
 
 /// A program of which kernels are made.
 struct Program {
-    fused: Fused,
+    fused: Fused<'static>,
     operands: Vec<DType>,
+    /// The masks of dropout: each has a tensor of seed and offset behind the operands.
+    masks: usize,
     results: Vec<Made>,
     /// The dimensions of the results in the order of memory; by itself, row-major.
     order: Option<Vec<usize>>,
@@ -124,7 +126,7 @@ impl Program {
         let mut graph = Graph::new();
         // The values, and which of them each row has once.
         let (mut values, mut rows): (Vec<Value>, Vec<bool>) = Default::default();
-        let mut operands = Vec::new();
+        let (mut operands, mut masks) = (Vec::new(), 0);
         for operand in list(json, "operands")? {
             let dtype = dtype(&operand["dtype"])?;
             values.push(graph.operand(dtype, operand["scalar"].as_bool().unwrap_or(false)).map_err(say)?);
@@ -144,6 +146,11 @@ impl Program {
                 is_row &= rows[at];
             }
             let made = match (&step["op"], &step["to"], &step["reduce"], &args[..]) {
+                (Json::Null, Json::Null, Json::Null, [value]) if step["dropout_mask"].is_number() => {
+                    masks += 1;
+                    let p = step["dropout_mask"].as_f64().unwrap_or(0.0);
+                    vec![graph.dropout_mask(*value, p).map_err(say)?]
+                }
                 (Json::String(name), Json::Null, Json::Null, args) => {
                     // The halves of a gated op are operands here.
                     let known = info::op(name.strip_suffix("_pair").unwrap_or(name));
@@ -192,15 +199,23 @@ impl Program {
             None => None,
             Some(_) => Some(list(json, "order")?.iter().map(index).collect::<Result<Vec<_>, _>>()?),
         };
-        Ok(Program { fused, operands, results, order })
+        Ok(Program { fused, operands, masks, results, order })
     }
 
-    /// Runs the program. Returns its results: new tensors, dense with their dimensions in the program's order.
+    /// Runs the program on its operands, and a seed for each mask behind them. Returns its results: new tensors, dense with their dimensions in the program's order.
     fn run(&self, api: &Api, operands: &[Tensor]) -> Result<Vec<Tensor>, String> {
+        let (given, wanted) = (operands.len(), self.operands.len() + self.masks);
+        let (operands, seeds) = operands.split_at(self.operands.len().min(given));
         let raws = operands.iter().map(|operand| operand.raw(api)).collect::<Result<Vec<_>, _>>()?;
-        let (Some(first), true) = (raws.first(), raws.len() == self.operands.len()) else {
-            return Err(format!("a program of {} operands, but {} are given", self.operands.len(), raws.len()));
+        let (Some(first), true) = (raws.first(), given == wanted) else {
+            return Err(format!("a program of {wanted} operands, but {given} are given"));
         };
+        let mut rngs = Vec::with_capacity(seeds.len());
+        for seed in seeds {
+            // SAFETY: torch vouches for its tensors, which the caller holds until this call has returned; on a device torch keeps memory
+            // for the stream's work.
+            rngs.push(unsafe { draws(api, seed) }?);
+        }
         for (raw, dtype) in raws.iter().zip(&self.operands) {
             if raw.place != first.place || raw.element != Element::Of(*dtype) {
                 let (wanted, given) = (torch_name(*dtype), (raw.element, raw.place));
@@ -247,7 +262,7 @@ impl Program {
             }
             made.push(result);
         }
-        self.fused.clone().on_stream(stage.stream.as_ref()).run_into(&views, &mut targets).map_err(say)?;
+        self.fused.clone().on_stream(stage.stream.as_ref()).rngs(rngs).run_into(&views, &mut targets).map_err(say)?;
         Ok(made)
     }
 
