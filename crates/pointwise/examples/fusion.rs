@@ -1,7 +1,7 @@
-//! Formulas that become one kernel when the program runs, and a kernel with its gradient.
+//! Formulas that become one kernel when the program runs, dropout among them, and a kernel with its gradient.
 
 use pointwise::fusion::{Graph, Lazy, eval_all};
-use pointwise::{DType, Device, Result, Tensor, info};
+use pointwise::{DType, Device, Philox, Result, Tensor, info};
 
 fn main() -> Result<()> {
     let device = Device::best()?;
@@ -14,6 +14,10 @@ fn main() -> Result<()> {
 
     let y = (gate.lazy().silu() * &up + &residual).eval()?;
     println!("the gate: {:?}", y.shape());
+
+    let (x, rng) = (&up, Philox::new(42));
+    let y = (x.lazy().gelu().dropout(0.1, rng) + &residual).eval()?;
+    println!("with dropout: {:?}", y.shape());
 
     let sum = y.lazy() + &residual;
     let norm = &sum * ((&sum * &sum).row_mean() + 1e-6).rsqrt() * &weight;
