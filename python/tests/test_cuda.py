@@ -37,6 +37,36 @@ def test_graph_replays(device):
         assert torch.equal(y, f(x))
 
 
+def test_graph_of_rows_that_are_turned(device):
+    """Operands are copied where the elements of a row do not lie one after another: a capture takes the copies from torch."""
+    x = torch.randn(96, 64, device=device).T.requires_grad_()
+    weight = torch.rand(192, device=device)[::2].requires_grad_()
+    grad = torch.randn(96, 64, device=device).T
+    # More dimensions than a kernel takes: no two are one, so that the copy is made in parts.
+    deep = torch.randn((2,) * 10, device=device).permute(*reversed(range(10)))
+
+    def f():
+        y = pointwise.rms_norm(x, weight)
+        grads = torch.autograd.grad(y, (x, weight), grad)
+        return y.detach(), *grads, pointwise.softmax(x.detach()), pointwise.softmax(deep)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        f()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = f()
+    for _ in range(3):
+        with torch.no_grad():
+            for tensor in (x, weight, grad, deep):
+                tensor.normal_()
+        graph.replay()
+        for one, two in zip(got, f()):
+            assert torch.equal(one, two)
+
+
 def test_dropout_draws_anew_at_each_replay(device):
     x = torch.ones(4096, device=device, requires_grad=True)
 

@@ -323,6 +323,44 @@ def test_gradients_of_other_layouts(device):
             torch.testing.assert_close(a.grad, b.grad)
 
 
+def apart(x):
+    """A tensor of the same values, with a gap behind each element."""
+    return x.new_empty(*x.shape, 2)[..., 0].copy_(x.detach()).requires_grad_(x.requires_grad)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_elements_of_a_row_that_lie_apart(name, dtype, device):
+    """Such operands are copied: values and gradients have the same bits."""
+    a = operands(name, (3, 4, 64), dtype, device, grad=True)
+    b = [apart(x) for x in a]
+    got, want = ours(name, b), ours(name, a)
+    weights = [torch.randn(y.shape, device=device).to(y.dtype) for y in want]
+    torch.autograd.backward(want, weights)
+    torch.autograd.backward(got, [apart(weight) for weight in weights])
+    for one, two in zip(got, want):
+        assert one.is_contiguous() and torch.equal(one, two)
+    for one, two in zip(b, a):
+        assert one.grad is two.grad is None or torch.equal(one.grad, two.grad)
+
+
+def test_rows_that_lie_apart_in_every_shape(device):
+    # No two of ten dimensions are one: the copy is made in parts.
+    x = torch.randn((2,) * 10, device=device).permute(*reversed(range(10)))
+    assert torch.equal(pointwise.softmax(x), pointwise.softmax(x.contiguous()))
+    # One row for all, and a row of one element.
+    x = apart(torch.randn(64, device=device)).expand(3, 4, 64)
+    assert torch.equal(pointwise.softmax(x), pointwise.softmax(x.contiguous()))
+    assert torch.equal(pointwise.sum(apart(x[..., :1])), x[..., 0])
+    # No rows, and rows of no elements.
+    assert pointwise.softmax(apart(x[:0])).shape == (0, 4, 64)
+    assert torch.equal(pointwise.sum(apart(x[..., :0])), x.new_zeros(3, 4))
+    # A result in the memory of an operand.
+    x = apart(torch.randn(3, 64, device=device))
+    want = pointwise.softmax(x.contiguous())
+    assert torch.equal(pointwise.softmax(x, out=x), want) and torch.equal(x, want)
+
+
 def test_empty_rows(device):
     x = torch.empty(3, 0, device=device)
     assert torch.equal(pointwise.sum(x), torch.zeros(3, device=device))

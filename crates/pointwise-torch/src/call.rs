@@ -7,6 +7,7 @@ use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, Tens
 
 use crate::abi::{Api, Element, Handle};
 use crate::aligned::{Aligned, With};
+use crate::dense::Copies;
 use crate::layout;
 use crate::registry::{Call, Form, OpSpec, ResultSpec};
 use crate::tensor::{Place, Raw, Tensor, overlap, shares};
@@ -120,6 +121,7 @@ pub(crate) fn scalar(raw: &Raw<'_>) -> Number {
 }
 
 /// An operand as it is known: a tensor's memory, or a number.
+#[derive(Clone, Copy)]
 pub(crate) enum Known<'a> {
     Tensor(Raw<'a>),
     Number(Number),
@@ -406,6 +408,13 @@ pub(crate) unsafe fn launch_on(
     params: &[Number],
     rng: Rng<'_>,
 ) -> Result<(), String> {
+    let copies = match api {
+        // SAFETY: the caller's promise.
+        Some(api) => unsafe { Copies::new(api, op, known, results, device, stream) }?.map(|copies| (api, copies)),
+        None => None,
+    };
+    let dense = copies.as_ref().map(|(api, copies)| copies.operands(api, known)).transpose()?;
+    let known = dense.as_deref().unwrap_or(known);
     // Groups are one dimension more.
     let is_deep = |sizes: &[i64]| sizes.len() + usize::from(op.group != 0) > RANK;
     let deep = results.iter().any(|raw| is_deep(raw.sizes))

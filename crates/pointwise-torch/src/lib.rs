@@ -20,6 +20,7 @@ mod aligned;
 #[cfg(feature = "python")]
 mod arrays;
 mod call;
+mod dense;
 mod describe;
 mod double;
 pub mod export;
