@@ -8,8 +8,8 @@ import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from . import _graph
 from ._fused_ops import ROW_OPS, RULES, Program, Refused, same_shape
-from ._passes import _call, _lie_alike, _replace, _results, is_functional
 
 aten = torch.ops.aten
 # A longer chain stays as it is: each op is there once for each part.
@@ -61,7 +61,7 @@ def _slice(graph, node, dim, start, end, before):
         if user.args[0] is node and _range(user) == (dim, start, end) and user < before:
             return user
     with graph.inserting_before(before):
-        return _call(graph, aten.slice.Tensor, node, dim + _value(node).dim(), start, end)
+        return _graph.call(graph, aten.slice.Tensor, node, dim + _value(node).dim(), start, end)
 
 
 def slices(graph):
@@ -83,7 +83,7 @@ def slices(graph):
 
             args, named = map_arg((node.args, node.kwargs), part)
             with graph.inserting_before(user):
-                made = _call(graph, node.target, *args, **named)
+                made = _graph.call(graph, node.target, *args, **named)
             user.replace_all_uses_with(made)
             graph.erase_node(user)
         graph.erase_node(node)
@@ -167,7 +167,7 @@ class _Split:
                     continue
                 args, named = map_arg((node.args, node.kwargs), part)
                 with self.graph.inserting_before(node):
-                    parts[node].append(_call(self.graph, node.target, *args, **named))
+                    parts[node].append(_graph.call(self.graph, node.target, *args, **named))
         for node in reversed(nodes):
             # Those behind it are gone: who reads it now is none of them.
             if node.users:
@@ -235,8 +235,8 @@ def whole(graph):
 
     Rotary embedding of a part of each head slices, rotates and joins; where it rotates the whole head, a part is empty.
     """
-    if is_functional(graph):
-        results = _results(graph)
+    if _graph.is_functional(graph):
+        results = _graph.results(graph)
         for node in list(graph.nodes):
             if node not in results and (source := _same(node)) is not None:
                 _swap(graph, node, source)
@@ -244,17 +244,17 @@ def whole(graph):
         if not node._erased and (parts := _covered(node)) is not None:
             dim = parts[0].args[2]
             with graph.inserting_before(node):
-                made = _call(graph, aten.cat.default, [x.args[0] for x in parts], dim)
+                made = _graph.call(graph, aten.cat.default, [x.args[0] for x in parts], dim)
             _swap(graph, node, made)
 
 
 def _swap(graph, node, made):
     """Puts a tensor in place of a node, where it is known how both lie in memory."""
-    if _lie_alike(made, node):
+    if _graph.lie_alike(made, node):
         node.replace_all_uses_with(made)
     elif all(isinstance(step, int) for x in (made, node) for step in _value(x).stride()):
         with graph.inserting_before(node):
-            _replace(graph, node, made)
+            _graph.replace(graph, node, made)
     unused = [node]
     while unused:
         node = unused.pop()
@@ -355,9 +355,9 @@ def _sink(graph, node):
     with graph.inserting_before(node):
         made = x
         for view in reversed(views):
-            made = _call(graph, view.target, made, *view.args[1:])
+            made = _graph.call(graph, view.target, made, *view.args[1:])
         args, named = map_arg((op.args, op.kwargs), lambda it: made if it is x else it)
-        node.args = (_call(graph, op.target, *args, **named),)
+        node.args = (_graph.call(graph, op.target, *args, **named),)
     for old in (*views, op):
         graph.erase_node(old)
 
@@ -382,9 +382,9 @@ def _lay(graph, node):
         source.meta["val"] = value
     with graph.inserting_before(node):
         for view in reversed(views):
-            made = _call(graph, view.target, made, *view.args[1:])
+            made = _graph.call(graph, view.target, made, *view.args[1:])
         if not made.meta["val"].is_contiguous():
-            made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
+            made = _graph.call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
     node.replace_all_uses_with(made)
     for old in (node, *views, *([source] if is_copy else [])):
         graph.erase_node(old)

@@ -4,7 +4,6 @@ AOTAutograd makes a graph functional. `cache.index_copy_(..)` becomes a copy of 
 cache. Here both go where nothing reads the old values any more.
 """
 
-import math
 import operator
 
 import torch
@@ -13,13 +12,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
-from ._fused_ops import same_shape
+from . import _graph
 
 aten = torch.ops.aten
-
-
-def _is_op(node):
-    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
 
 
 def _memory(node):
@@ -30,49 +25,21 @@ def _memory(node):
     return {x.untyped_storage()._cdata for x in tensors}
 
 
-def _key(x):
-    """Returns an argument as a key of a dict; raises TypeError for one that has none."""
-    if isinstance(x, (list, tuple)):
-        return list, tuple(map(_key, x))
-    if isinstance(x, slice):
-        return slice, _key((x.start, x.stop, x.step))
-    if isinstance(x, dict):
-        return dict, tuple((name, _key(value)) for name, value in sorted(x.items()))
-    if isinstance(x, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        raise TypeError("a number is known at run time only")
-    # 0.0 equals -0.0, and 1 equals 1.0 and True.
-    return type(x), repr(x) if isinstance(x, float) else x
-
-
-def _results(graph):
-    """Returns the nodes in whose memory a graph's results may lie."""
-    *_, output = graph.nodes
-    found, stack = set(), list(output.all_input_nodes)
-    while stack:
-        node = stack.pop()
-        is_new = _is_op(node) and node.target != aten._unsafe_view.default
-        is_new = is_new and all(result.alias_info is None for result in node.target._schema.returns)
-        if node not in found:
-            found.add(node)
-            stack += () if is_new else node.all_input_nodes
-    return found
-
-
 def once(graph):
     """Lets ops of the same arguments run once. Results of the graph stay apart."""
-    results, known = _results(graph), {}
+    results, known = _graph.results(graph), {}
     for node in list(graph.nodes):
-        if isinstance(node.target, torch._ops.HigherOrderOperator) or _is_op(node) and node.target._schema.is_mutable:
+        if isinstance(node.target, torch._ops.HigherOrderOperator) or _graph.is_op(node) and node.target._schema.is_mutable:
             # It may write to what others read.
             known.clear()
             continue
-        if not _is_op(node) or node.target.namespace not in ("aten", "prims"):
+        if not _graph.is_op(node) or node.target.namespace not in ("aten", "prims"):
             continue
         is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
         if node in results or is_drawn:
             continue
         try:
-            other = known.setdefault((node.target, _key(node.args), _key(node.kwargs)), node)
+            other = known.setdefault((node.target, _graph.key(node.args), _graph.key(node.kwargs)), node)
         except TypeError:
             continue
         if other is not node:
@@ -101,31 +68,20 @@ def seeds(graph):
             with mode:
                 drawn.meta["val"] = target(*args, **given)
             for k, seed in enumerate(own):
-                _replace(graph, seed, _call(graph, aten.select.int, drawn, 0, k))
+                _graph.replace(graph, seed, _graph.call(graph, aten.select.int, drawn, 0, k))
         for seed in own:
             graph.erase_node(seed)
 
 
-def is_functional(graph):
-    """Returns True if no op of a graph writes to a tensor."""
-    higher = any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.nodes)
-    return not higher and not any(_is_op(node) and node.target._schema.is_mutable for node in graph.nodes)
-
-
 def uncopied(graph):
     """Lets what reads a copy read the tensor itself, where nothing writes to either. Dropout that does nothing is a copy."""
-    if not is_functional(graph):
+    if not _graph.is_functional(graph):
         return
-    results = _results(graph)
+    results = _graph.results(graph)
     for node in list(graph.nodes):
-        if node.target == aten.clone.default and node not in results and _lie_alike(node, node.args[0]):
+        if node.target == aten.clone.default and node not in results and _graph.lie_alike(node, node.args[0]):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-
-
-def _lie_alike(a, b):
-    """Returns True if tensors are alike, and lie in memory alike."""
-    return _are_alike(a, b) and same_shape(a.meta["val"].stride(), b.meta["val"].stride())
 
 
 # Kinds of attention, and the name of the mask that each takes.
@@ -218,17 +174,17 @@ def _group(graph, node):
     group = heads // count
     with graph.inserting_before(node):
         try:
-            given |= {"query": _call(graph, aten.view.default, given["query"], [batch, count, group, query[3]])}
+            given |= {"query": _graph.call(graph, aten.view.default, given["query"], [batch, count, group, query[3]])}
         except (RuntimeError, ValueError):
             # There is no such view.
             return
         given |= {"key": key, "value": value}
         if mask is not None:
-            given[mask_name] = _call(graph, aten.expand.default, mask, [batch, count, group, keys])
+            given[mask_name] = _graph.call(graph, aten.expand.default, mask, [batch, count, group, keys])
         y = _attention(graph, node.target, given)[0]
         if not y.meta["val"].is_contiguous():
-            y = _call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
-        y = _call(graph, aten.view.default, y, [batch, heads, 1, width])
+            y = _graph.call(graph, aten.clone.default, y, memory_format=torch.contiguous_format)
+        y = _graph.call(graph, aten.view.default, y, [batch, heads, 1, width])
     for user in list(node.users):
         user.replace_all_uses_with(y)
     _erase(graph, node)
@@ -250,14 +206,14 @@ class _Results:
 
     def __getitem__(self, k):
         if k not in self.taken:
-            self.taken[k] = _call(self.graph, operator.getitem, self.node, k)
+            self.taken[k] = _graph.call(self.graph, operator.getitem, self.node, k)
         return self.taken[k]
 
 
 def _attention(graph, op, given):
     """Adds a call of an op of attention, by the names of its arguments. Returns its results."""
     args, named = _arguments(op, given)
-    return _Results(graph, _call(graph, op, *args, **named))
+    return _Results(graph, _graph.call(graph, op, *args, **named))
 
 
 def _arguments(op, given):
@@ -276,19 +232,7 @@ def _put(graph, node, k, y):
     """Puts a tensor in place of result `k` of a node, and in its order of memory."""
     for user in list(node.users):
         if user.args[1] == k:
-            _replace(graph, user, y)
-
-
-def _replace(graph, node, y):
-    """Puts a tensor in place of a node, and in its order of memory."""
-    steps, made = node.meta["val"].stride(), y
-    if y.meta["val"].stride() != steps:
-        order = sorted(range(len(steps)), key=lambda dim: -steps[dim])
-        is_moved = order != sorted(order)
-        made = _call(graph, aten.permute.default, made, order) if is_moved else made
-        made = _call(graph, aten.clone.default, made, memory_format=torch.contiguous_format)
-        made = _call(graph, aten.permute.default, made, [order.index(dim) for dim in range(len(order))]) if is_moved else made
-    node.replace_all_uses_with(made)
+            _graph.replace(graph, user, y)
 
 
 def _erase(graph, node):
@@ -401,7 +345,7 @@ def _give(graph, backward, grads, sums):
     """Puts gradients in place of those of a node: `sums` has what sums them over the queries that share a head, if anything does."""
     for k in range(3):
         for node in (sums or {}).get(k, ()):
-            _replace(graph, node, grads[k])
+            _graph.replace(graph, node, grads[k])
             _erase(graph, node)
         _put(graph, backward, k, grads[k])
     _erase(graph, backward)
@@ -457,10 +401,10 @@ def _share(graph, node):
 def _repeated(graph, x, like):
     """Returns heads of keys repeated to the number of heads of queries, in the order of memory of attention's results."""
     (batch, count, keys, width), heads = x.meta["val"].shape, like.meta["val"].shape[1]
-    x = _call(graph, aten.unsqueeze.default, _call(graph, aten.transpose.int, x, 1, 2), 3)
-    x = _call(graph, aten.expand.default, x, [batch, keys, count, heads // count, width])
-    x = _call(graph, aten.clone.default, x, memory_format=torch.contiguous_format)
-    return _call(graph, aten.transpose.int, _call(graph, aten.view.default, x, [batch, keys, heads, width]), 1, 2)
+    x = _graph.call(graph, aten.unsqueeze.default, _graph.call(graph, aten.transpose.int, x, 1, 2), 3)
+    x = _graph.call(graph, aten.expand.default, x, [batch, keys, count, heads // count, width])
+    x = _graph.call(graph, aten.clone.default, x, memory_format=torch.contiguous_format)
+    return _graph.call(graph, aten.transpose.int, _graph.call(graph, aten.view.default, x, [batch, keys, heads, width]), 1, 2)
 
 
 # Attention hides a position by minus infinity, or by at most this.
@@ -502,22 +446,12 @@ def _evaluated(node, known):
 def _is_constant(node):
     """Returns True for an op whose result is the same for the same arguments, and not too large to be computed now."""
     value = node.meta.get("val")
-    if not _is_op(node) or node.target.namespace not in ("aten", "prims") or not isinstance(value, torch.Tensor):
+    if not _graph.is_op(node) or node.target.namespace not in ("aten", "prims") or not isinstance(value, torch.Tensor):
         return False
     is_drawn = torch.Tag.nondeterministic_seeded in node.target.tags or "empty" in node.target._schema.name
-    is_written = any(_is_op(user) and user.target._schema.is_mutable for user in (node, *node.users))
+    is_written = any(_graph.is_op(user) and user.target._schema.is_mutable for user in (node, *node.users))
     known = all(isinstance(n, int) for n in value.shape)
     return known and not is_drawn and not is_written and value.numel() <= _MOST_ELEMENTS
-
-
-def _call(graph, target, *args, **named):
-    """Adds a call to a graph, with what it makes."""
-    fakes = map_arg((args, named), lambda x: x.meta["val"])
-    with next(x.fake_mode for x in tree_leaves(fakes) if isinstance(x, FakeTensor)):
-        value = target(*fakes[0], **fakes[1])
-    made = graph.call_function(target, args, named)
-    made.meta["val"] = value
-    return made
 
 
 def in_place(graph):
@@ -537,7 +471,7 @@ _PARTS = {
 
 def _writing(node):
     """Returns the op that does in place what a node does, or None."""
-    if not _is_op(node) or node.target.namespace != "aten":
+    if not _graph.is_op(node) or node.target.namespace != "aten":
         return None
     packet = getattr(aten, node.target._schema.name.removeprefix("aten::") + "_", None)
     op = getattr(packet, node.target._overloadname, None)
@@ -557,7 +491,7 @@ class _Writes:
         # By a memory, the nodes that read it. Views alone do not read.
         self.readers, self.is_known = {}, True
         for node in graph.nodes:
-            is_view = _is_op(node) and (node.target.is_view or node.target == aten._unsafe_view.default)
+            is_view = _graph.is_op(node) and (node.target.is_view or node.target == aten._unsafe_view.default)
             for x in () if is_view else node.all_input_nodes:
                 memory = _memory(x)
                 self.is_known &= memory is not None
@@ -597,8 +531,8 @@ class _Writes:
         A step is a node, the op that writes in its place, the view of its first argument that this writes to, if any, and the
         tensor that stands for the node then.
         """
-        first = node.args[0] if _is_op(node) and node.args else None
-        if not isinstance(first, Node) or not _are_alike(node, base):
+        first = node.args[0] if _graph.is_op(node) and node.args else None
+        if not isinstance(first, Node) or not _graph.are_alike(node, base):
             return None
         if node.target.is_view:
             # A view is changed and looked at from the other side.
@@ -617,10 +551,10 @@ class _Writes:
             return [*before, (node, op, None, base)] if op is not None and self._is_free(node, first, end) else None
         source = node.args[1]
         # A part that is read, changed and put back is changed where it is.
-        part = source.args[0] if isinstance(source, Node) and _is_op(source) and source.args else None
+        part = source.args[0] if isinstance(source, Node) and _graph.is_op(source) and source.args else None
         if isinstance(part, Node) and part.target == view and part.args[0] is first and list(source.users) == [node]:
             op, (_, *where), (_, _, *there) = _writing(source), _named(part).values(), _named(node).values()
-            if where == there and op is not None and _are_alike(source, part) and self._is_free(source, part, node, end):
+            if where == there and op is not None and _graph.are_alike(source, part) and self._is_free(source, part, node, end):
                 return [*before, (source, op, None, part), (node, None, None, base)]
         if isinstance(source, Node) and self._is_free(node, first, end):
             return [*before, (node, aten.copy_.default, view, base)]
@@ -644,7 +578,7 @@ class _Writes:
 
 def _is_back(node, view, base):
     """Returns True if a view of a view of `base` is `base`."""
-    if not _is_op(view) or not view.target.is_view or view.args[0] is not base or not isinstance(view.meta["val"], FakeTensor):
+    if not _graph.is_op(view) or not view.target.is_view or view.args[0] is not base or not isinstance(view.meta["val"], FakeTensor):
         return False
     sizes = [n for x in (view, base) for n in (*x.meta["val"].shape, *x.meta["val"].stride())]
     if not all(isinstance(n, int) for n in (*sizes, *tree_leaves((node.args[1:], node.kwargs)))):
@@ -657,9 +591,3 @@ def _is_back(node, view, base):
         return False
     ours, theirs = ((x.shape, x.stride(), x.storage_offset(), x.dtype) for x in (back, whole))
     return ours == theirs and _memory(view) == _memory(base)
-
-
-def _are_alike(a, b):
-    """Returns True if tensors have one element type, shape and device."""
-    a, b = a.meta["val"], b.meta["val"]
-    return (a.dtype, a.device) == (b.dtype, b.device) and same_shape(a.shape, b.shape)

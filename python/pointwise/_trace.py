@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ._passes import _key
+from . import _graph
 
 log = logging.getLogger("pointwise.compile")
 
@@ -110,7 +110,7 @@ class _Trace:
         number = {x: k for k, x in enumerate(given)}
         layouts = tuple(_layout(x.meta["val"]) for x in given)
         shown = tree_map(lambda x: (Node, number[x]) if isinstance(x, Node) else x, (args, named))
-        key = node.target, _key(shown), layouts
+        key = node.target, _graph.key(shown), layouts
         if key not in self.known:
             self.known[key] = self._traced(node, args, named, given, mode)
         template = self.known[key]

@@ -18,7 +18,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
 import pointwise
-from pointwise import _compile, _passes, _trace
+from pointwise import _compile, _graph, _passes, _trace
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -625,7 +625,7 @@ def _attention_of_fakes(kind, is_training, sums, is_masked=True):
         return node
 
     def call(op, *args, **named):
-        return _passes._call(graph, op, *args, **named)
+        return _graph.call(graph, op, *args, **named)
 
     def repeated(x):
         x = call(aten.expand.default, call(aten.unsqueeze.default, x, 2), [1, 2, 3, 16, 8])
