@@ -25,12 +25,17 @@ import hashlib
 import json
 import math
 import re
+import sys
 import zlib
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches/peers"))
+import torch_functions  # noqa: E402
+from torch_functions import function  # noqa: E402
 
 TYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int8: "i8", torch.int16: "i16",
@@ -223,44 +228,33 @@ def tanh_exact(x):
 GRADIENT_EXACT = {"expm1": torch.exp, "sigmoid": sigmoid_exact, "tanh": tanh_exact}
 
 
-def gelu_tanh(x):
-    return F.gelu(x, approximate="tanh")
-
-
-# Op, function, exact function, sets of parameters.
-UNARY = {
-    "exp": (torch.exp,), "log": (torch.log,), "sqrt": (torch.sqrt,), "rsqrt": (torch.rsqrt,), "abs": (torch.abs,),
-    "neg": (torch.neg,), "reciprocal": (torch.reciprocal,), "sign": (torch.sign,), "sin": (torch.sin,),
-    "cos": (torch.cos,), "floor": (torch.floor,), "ceil": (torch.ceil,), "round": (torch.round,),
-    "trunc": (torch.trunc,), "erf": (torch.erf,), "log1p": (torch.log1p,), "expm1": (torch.expm1,), "relu": (F.relu,),
-    "gelu": (F.gelu, gelu_exact), "gelu_tanh": (gelu_tanh, gelu_tanh_exact), "silu": (F.silu,),
-    "sigmoid": (torch.sigmoid,), "tanh": (torch.tanh,), "leaky_relu": (F.leaky_relu, None, {"negative_slope": 0.2}),
-    "elu": (F.elu, None, {"alpha": 1.25}), "selu": (F.selu,), "hardswish": (F.hardswish,),
-    "hardsigmoid": (F.hardsigmoid,), "hardtanh": (F.hardtanh, None, {"min_val": -0.75, "max_val": 2.5}),
-    "softplus": (F.softplus, None, {"beta": 2.0, "threshold": 5.0}), "mish": (F.mish,),
-    "logical_not": (torch.logical_not,), "bitwise_not": (torch.bitwise_not,), "isnan": (torch.isnan,),
-    "isinf": (torch.isinf,), "isfinite": (torch.isfinite,),
-    "nan_to_num": (torch.nan_to_num, None, {"nan": 1.5, "posinf": 100.0, "neginf": -100.0}),
-    "clamp": (torch.clamp, None, {"min": -0.75, "max": 2.5}, {"min": 0.5}, {"max": 0.5}, {"min": 2.0, "max": -1.0}),
-    "round_decimals": (torch.round, None, {"decimals": 2}, {"decimals": -1}, {"decimals": 3}),
+# Ops in the order of their cases. Some have an exact function, or sets of parameters.
+UNARY = dict.fromkeys(
+    "exp log sqrt rsqrt abs neg reciprocal sign sin cos floor ceil round trunc erf log1p expm1 relu gelu gelu_tanh "
+    "silu sigmoid tanh leaky_relu elu selu hardswish hardsigmoid hardtanh softplus mish logical_not bitwise_not isnan "
+    "isinf isfinite nan_to_num clamp round_decimals".split(), ()
+) | {
+    "gelu": (gelu_exact,), "gelu_tanh": (gelu_tanh_exact,), "leaky_relu": (None, {"negative_slope": 0.2}),
+    "elu": (None, {"alpha": 1.25}), "hardtanh": (None, {"min_val": -0.75, "max_val": 2.5}),
+    "softplus": (None, {"beta": 2.0, "threshold": 5.0}),
+    "nan_to_num": (None, {"nan": 1.5, "posinf": 100.0, "neginf": -100.0}),
+    "clamp": (None, {"min": -0.75, "max": 2.5}, {"min": 0.5}, {"max": 0.5}, {"min": 2.0, "max": -1.0}),
+    "round_decimals": (None, {"decimals": 2}, {"decimals": -1}, {"decimals": 3}),
 }
+UNARY = {op: (function(op), *more) for op, more in UNARY.items()}
 INT_PARAMS = {
     "hardtanh": ({"min_val": -2, "max_val": 3},), "clamp": ({"min": -2, "max": 3}, {"min": 1}, {"max": 1}),
     "nan_to_num": ({"nan": 1.0, "posinf": 2.0, "neginf": 3.0},), "round_decimals": ({"decimals": 2},),
 }
 U8_PARAMS = {"hardtanh": ({"min_val": 2, "max_val": 30},), "clamp": ({"min": 2, "max": 30}, {"min": 9}, {"max": 9})}
 PARAMS = {torch.uint8: U8_PARAMS, torch.bool: {}}
+ALPHAS = {"alpha": 1.4142135}, {"alpha": -2}
 BINARY = {
-    "add": (torch.add, {"alpha": 1.4142135}, {"alpha": -2}), "sub": (torch.sub, {"alpha": 1.4142135}, {"alpha": -2}),
-    "mul": (torch.mul,), "div": (torch.div,), "div_trunc": (lambda a, b: torch.div(a, b, rounding_mode="trunc"),),
-    "floor_divide": (torch.floor_divide,), "remainder": (torch.remainder,), "pow": (torch.pow,),
-    "maximum": (torch.maximum,), "minimum": (torch.minimum,),
+    op: (function(op), *(ALPHAS if op in ("add", "sub") else ()))
+    for op in "add sub mul div div_trunc floor_divide remainder pow maximum minimum".split()
 }
-COMPARISON = {
-    "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "lt": torch.lt, "ge": torch.ge, "le": torch.le,
-    "logical_and": torch.logical_and, "logical_or": torch.logical_or,
-}
-BITWISE = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
+COMPARISON = {op: function(op) for op in "eq ne gt lt ge le logical_and logical_or".split()}
+BITWISE = {op: function(op) for op in "bitwise_and bitwise_or bitwise_xor".split()}
 DIVIDES = {"div_trunc", "floor_divide", "remainder"}
 REAL = "exp log sqrt rsqrt reciprocal sin cos erf log1p expm1 sigmoid tanh".split()
 
@@ -385,17 +379,9 @@ def prelu(group):
         group.add("channel", "prelu", F.prelu, [x[torch.randperm(96, generator=generator(19))].view(3, 8, 4), weight])
 
 
-def gate(activation):
-    def call(x):
-        gate, value = x.chunk(2, dim=-1)
-        return activation(gate) * value
-
-    return call
-
-
 GATED = {
-    "silu_and_mul": (gate(F.silu), None), "gelu_and_mul": (gate(F.gelu), gate(gelu_exact)),
-    "gelu_tanh_and_mul": (gate(gelu_tanh), gate(gelu_tanh_exact)),
+    op: (function(op), exact and torch_functions.gated(exact))
+    for op, exact in (("silu_and_mul", None), ("gelu_and_mul", gelu_exact), ("gelu_tanh_and_mul", gelu_tanh_exact))
 }
 
 
