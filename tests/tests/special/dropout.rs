@@ -257,6 +257,9 @@ pub(crate) fn views(device: &Device) -> Outcome {
     let copied = ops::dropout(&turned.to_tensor()?, 0.5, place)?;
     assert_eq!((y.shape(), y.to_bytes()?), (turned.shape(), copied.to_bytes()?));
     assert_eq!(ops::dropout(turned, 0.5, place)?.to_bytes()?, copied.to_bytes()?);
+    assert_eq!(ops::dropout(turned, 0.0, place)?.to_bytes()?, turned.to_tensor()?.to_bytes()?);
+    let (y, none) = ops::dropout_with_mask(turned, 1.0, place)?;
+    assert_eq!((y.to_bytes()?, none.to_bytes()?), (vec![0; 24 * 36 * 4], vec![0; 24 * 36]));
     for dtype in FLOATS {
         let ones = Tensor::zeros(device, dtype, [36, 24])?;
         let other = ops::dropout_with_mask(&ones, 0.5, place)?.1;

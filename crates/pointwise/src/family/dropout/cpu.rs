@@ -11,44 +11,48 @@ use crate::cpu::level::{Loop, at_best};
 use crate::cpu::operand::{BLOCK, Buffer};
 use crate::cpu::parallel::{Shared, split};
 
-/// `(x, y, mask, start, n, place, parameters)`: an op in one element type. The pointers are to element `start` of their
-/// tensors; a null mask is not written.
+/// Elements of a call, which an op runs over.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    /// Element `start` of the operand.
+    pub(super) x: *const u8,
+    /// Element `start` of the result.
+    pub(super) y: *mut u8,
+    /// Element `start` of the mask; null if none is written.
+    pub(super) mask: *mut u8,
+    /// The place of the first element in its tensor.
+    pub(super) start: u64,
+    /// The number of elements.
+    pub(super) n: usize,
+    /// The place of the call in a random sequence.
+    pub(super) philox: Philox,
+    /// The parameters.
+    pub(super) words: Words,
+}
+
+/// An op in one element type.
 ///
 /// # Safety
 /// `x` and `y` are aligned to their elements, valid for `n` of them, and equal or
 /// disjoint; `mask` is null, or valid for `n` bytes and disjoint from both.
-pub(super) type RandomFn = unsafe fn(*const u8, *mut u8, *mut u8, u64, usize, Philox, Words);
+pub(super) type RandomFn = unsafe fn(Part);
 
 /// The op `O` on elements `E`.
 ///
 /// # Safety
 /// The contract of [`RandomFn`] holds.
-pub(super) unsafe fn random<E, O>(
-    x: *const u8,
-    y: *mut u8,
-    mask: *mut u8,
-    start: u64,
-    n: usize,
-    philox: Philox,
-    words: Words,
-) where
+pub(super) unsafe fn random<E, O>(part: Part)
+where
     E: Element,
     O: TableOp + RandomOp<E::Compute>,
 {
-    let of = PhantomData::<(E, O)>;
     // SAFETY: the caller's contract.
-    unsafe { at_best(Run::<E, O> { x, y, mask, start, n, philox, words, of }) }
+    unsafe { at_best(Run::<E, O> { part, of: PhantomData }) }
 }
 
 /// An op along elements.
 struct Run<E, O> {
-    x: *const u8,
-    y: *mut u8,
-    mask: *mut u8,
-    start: u64,
-    n: usize,
-    philox: Philox,
-    words: Words,
+    part: Part,
     of: PhantomData<(E, O)>,
 }
 
@@ -61,7 +65,7 @@ where
 {
     #[inline(always)]
     unsafe fn run<const LEVEL: u8>(self) {
-        let Run { x, y, mask, start, n, philox, words, .. } = self;
+        let Part { x, y, mask, start, n, philox, words } = self.part;
         let op = O::from_words(words);
         let (blocks, last) = (philox.blocks(), op.last_kept());
         let (x, y) = (x.cast::<E>(), y.cast::<E>());
@@ -93,26 +97,21 @@ where
     }
 }
 
-/// Runs `op` over `n` elements of `size` bytes, in parallel.
+/// Runs `op` over the elements of a call, which are of `size` bytes, in parallel.
 ///
 /// # Safety
 /// The contract of [`RandomFn`] holds.
-pub(super) unsafe fn run_random(
-    op: RandomFn,
-    (x, y, mask): (*const u8, *mut u8, *mut u8),
-    n: usize,
-    size: usize,
-    philox: Philox,
-    words: Words,
-) {
+pub(super) unsafe fn run_random(op: RandomFn, all: Part, size: usize) {
     // Addresses cross threads; the parts written are disjoint.
+    let Part { x, y, mask, start: from, n, philox, words } = all;
     let has_mask = !mask.is_null();
     let (x, y, bytes) = (Shared(x.cast_mut()), Shared(y), Shared(mask));
     split(n, |start, len| {
         // SAFETY: start + len <= n; the caller's contract.
         unsafe {
             let mask = if has_mask { bytes.at(start) } else { std::ptr::null_mut() };
-            op(x.at(start * size), y.at(start * size), mask, start as u64, len, philox, words);
+            let (x, y) = (x.at(start * size).cast_const(), y.at(start * size));
+            op(Part { x, y, mask, start: from + start as u64, n: len, philox, words });
         }
     });
 }

@@ -11,7 +11,7 @@ use pointwise_core::launch::NEIGHBOURS;
 use pointwise_core::op::Words;
 use pointwise_core::{DType, Philox, Word, philox};
 
-use super::cpu::{RandomFn, run_random};
+use super::cpu::{Part, RandomFn, run_random};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::{Class, Entry, Kernel, KernelPlan, OwnCall, OwnKernels, Strategy, check, convert, params};
@@ -99,11 +99,15 @@ fn probability(words: &[u64]) -> f32 {
 impl OwnKernels for Kernels {
     unsafe fn run(&self, call: &OwnCall<'_>) -> Result<()> {
         let ([Some(x)], [y, ..]) = (call.operands, call.pointers) else { return Ok(()) };
+        let mode = Mode::of(probability(call.words));
         let x = match call.results {
             [Some(result), ..] if !x.is_contiguous() => {
-                // The result, which is contiguous, is apart from it then.
-                // SAFETY: the caller's contract.
-                unsafe { copy(call, x, result, *y)? };
+                // The elements are not read if none is kept.
+                if !matches!(mode, Mode::Drop) {
+                    // The result, which is contiguous, is apart from it then.
+                    // SAFETY: the caller's contract.
+                    unsafe { copy(call, x, result, *y)? };
+                }
                 *result
             }
             _ => *x,
@@ -113,7 +117,6 @@ impl OwnKernels for Kernels {
         if n == 0 {
             return Ok(());
         }
-        let mode = Mode::of(probability(call.words));
         let Some(context) = x.device().context() else {
             // SAFETY: the caller's contract; `x` is contiguous, as the results are.
             return unsafe { self.on_cpu(call, &mode, memory) };
@@ -184,8 +187,8 @@ impl Kernels {
                 Mode::Draw(words) => {
                     let none = || check::no_kernel(&call.kernel.def.info, x.dtype());
                     let run = (self.cpu)(x.dtype()).ok_or_else(none)?;
-                    let rng: Philox = call.kernel.rng.on_cpu()?;
-                    run_random(run, (x.as_ptr(), y, mask), n, size, rng, *words);
+                    let philox: Philox = call.kernel.rng.on_cpu()?;
+                    run_random(run, Part { x: x.as_ptr(), y, mask, start: 0, n, philox, words: *words }, size);
                     return Ok(());
                 }
                 Mode::Keep => y.copy_from(x.as_ptr(), n * size),

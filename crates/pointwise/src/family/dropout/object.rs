@@ -103,7 +103,7 @@ impl DropoutKernel {
 
     /// Dropout of `x`, written to `y`. Allocates nothing and waits for nothing, so that a CUDA graph can capture it: with seed
     /// and offset as they are now, or with a tensor that has them at each launch. An `x` that is not contiguous is copied to `y`
-    /// first.
+    /// first, unless nothing is kept.
     ///
     /// # Errors
     /// As [`DropoutKernel::run`], and: another shape, device or element type of `y`, one that is not contiguous, views that
