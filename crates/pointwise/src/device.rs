@@ -161,6 +161,10 @@ impl Device {
             "cuda" => Device::cuda(0),
             #[cfg(feature = "emulator")]
             "emulated" => Device::emulated(),
+            _ if cfg!(not(feature = "emulator")) && name.split(':').next() == Some("emulated") => {
+                let (value, why) = (format!("{name:?}"), "needs the cargo feature `emulator`".to_owned());
+                Err(ErrorKind::Parameter { name: "device", value, why }.into())
+            }
             _ => {
                 let number = |prefix: &str| -> Option<u32> {
                     let digits = name.strip_prefix(prefix)?;
