@@ -22,7 +22,7 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 pub(crate) fn run(arguments: &Arguments, target: Target, seed: u64, from: u64) -> Result<()> {
     let device = match target {
-        Target::Library | Target::Rope => Device::parse(&arguments.device)?,
+        Target::Library | Target::Rope | Target::Fusion => Device::parse(&arguments.device)?,
         _ => Device::cpu(),
     };
     if device.is_cpu() && arguments.memory > 0 {

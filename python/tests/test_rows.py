@@ -6,6 +6,7 @@ import numpy
 import pointwise
 import pytest
 import torch
+import torch._dynamo.testing
 import torch.nn.functional as F
 from pointwise import arrays
 from pointwise._torch_ops import CALLS
