@@ -105,11 +105,14 @@ impl Parsed {
         }
     }
 
-    /// A call of an op: its operands, then its parameters as numbers; or of what a row has once.
+    /// A call of an op: its operands, then its parameters as numbers; or of what goes over a row.
     fn call<'a>(&self, call: &syn::ExprCall, tensors: &'a [Tensor]) -> Result<Expr<'a>> {
         let name = self.name(&call.func)?;
         let args = || call.args.iter().map(|arg| self.formula(arg, tensors));
-        let of_rows: Option<fn(&Expr<'a>) -> Expr<'a>> = match name.as_str() {
+        let of_one: Option<fn(&Expr<'a>) -> Expr<'a>> = match name.as_str() {
+            "softmax" => Some(|x| x.softmax()),
+            "log_softmax" => Some(|x| x.log_softmax()),
+            "logsumexp" => Some(|x| x.logsumexp()),
             "row_sum" => Some(|x| x.row_sum()),
             "row_mean" => Some(|x| x.row_mean()),
             "row_max" => Some(|x| x.row_max()),
@@ -117,16 +120,41 @@ impl Parsed {
             "stored" => Some(|x| x.stored()),
             _ => None,
         };
-        if let Some(of_rows) = of_rows {
+        if let Some(of_one) = of_one {
             let [x] = &args().collect::<Result<Vec<_>>>()?[..] else {
                 return Err(wrong(&self.text, &format!("{name} takes one value")));
             };
-            return Ok(of_rows(x));
+            return Ok(of_one(x));
+        }
+        if let "rms_norm" | "layer_norm" | "l2_normalize" = name.as_str() {
+            return self.norm(&name, call, tensors);
         }
         let count = info::op(&name).map_or(call.args.len(), |def| def.info.operands.len());
         let operands = args().take(count).collect::<Result<Vec<_>>>()?;
         let params = call.args.iter().skip(count).map(|arg| self.number(arg)).collect::<Result<Vec<_>>>()?;
         self.op(&name, operands, &params)
+    }
+
+    /// A norm: its operands, then `eps` as a number, by default that of the op.
+    fn norm<'a>(&self, name: &str, call: &syn::ExprCall, tensors: &'a [Tensor]) -> Result<Expr<'a>> {
+        let info = info::op(name).map(|def| &def.info);
+        let count = info.map_or(1, |info| info.operands.len());
+        let default = info.and_then(|info| info.params.first()).map_or(0.0, |eps| eps.default);
+        let operands =
+            call.args.iter().take(count).map(|arg| self.formula(arg, tensors)).collect::<Result<Vec<_>>>()?;
+        let params = call.args.iter().skip(count).map(|arg| self.number(arg)).collect::<Result<Vec<_>>>()?;
+        let eps = match params[..] {
+            [] => default,
+            [Number::Float(eps)] => eps,
+            [Number::Int(eps)] => eps as f64,
+            _ => return Err(wrong(&self.text, &format!("{name} takes its operands, then eps"))),
+        };
+        match &operands[..] {
+            [x] if name == "l2_normalize" => Ok(x.l2_normalize(eps)),
+            [x, weight] if name == "rms_norm" => Ok(x.rms_norm(weight, eps)),
+            [x, weight, bias] => Ok(x.layer_norm(weight, bias, eps)),
+            _ => Err(wrong(&self.text, &format!("{name} takes {count} operand(s), then eps"))),
+        }
     }
 
     fn op<'a>(&self, name: &str, operands: impl IntoIterator<Item = Expr<'a>>, params: &[Number]) -> Result<Expr<'a>> {

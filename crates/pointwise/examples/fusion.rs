@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     println!("with dropout: {:?}", y.shape());
 
     let sum = y.lazy() + &residual;
-    let norm = &sum * ((&sum * &sum).row_mean() + 1e-6).rsqrt() * &weight;
+    let norm = sum.rms_norm(&weight, 1e-6);
     let both = eval_all([&norm, &sum])?;
     println!("norm and sum: {:?} {:?}", both[0].shape(), both[1].shape());
     println!("{}", norm.plan()?);

@@ -2,6 +2,7 @@
 //! a GPU or the emulator.
 
 mod dropout;
+mod norms;
 
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
-    let edges: [(&str, Edge); 15] = [
+    let edges: [(&str, Edge); 16] = [
         ("bounds", bounds),
         ("gradients", gradients),
         ("layouts", layouts),
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         ("side_by_side", side_by_side),
         ("empty", empty),
         ("numbers", numbers),
+        ("norms", norms::norms),
         ("dropout", dropout::alone),
         ("dropout_of_rows", dropout::of_rows),
         ("dropout_of_views", dropout::of_views),
