@@ -13,6 +13,8 @@ mod expressions;
 #[cfg(feature = "family")]
 mod formulas;
 #[cfg(feature = "family")]
+mod fused_gradient;
+#[cfg(feature = "family")]
 mod objects;
 #[cfg(feature = "family")]
 mod operators;

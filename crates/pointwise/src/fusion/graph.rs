@@ -25,7 +25,7 @@ const MAX_WORDS: usize = 384;
 
 /// A value of a [`Graph`]: an operand, a number, or the result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value(pub(super) usize);
+pub struct Value(pub(crate) usize);
 
 /// Ops that are to become one kernel. Steps are added in the order of their computation.
 ///
@@ -33,31 +33,31 @@ pub struct Value(pub(super) usize);
 /// types are converted as `torch.result_type` says.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    pub(super) operands: Vec<DType>,
-    pub(super) values: Vec<Known>,
-    pub(super) steps: Vec<Step>,
+    pub(crate) operands: Vec<DType>,
+    pub(crate) values: Vec<Known>,
+    pub(crate) steps: Vec<Step>,
     /// Numbers and parameters as words, which a kernel is given at its launch.
-    pub(super) words: Vec<u64>,
+    pub(crate) words: Vec<u64>,
     /// The places that masks of dropout draw from.
-    pub(super) draws: usize,
+    pub(crate) draws: usize,
 }
 
 /// A value, as far as it is known without elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
-    pub(super) dtype: DType,
-    pub(super) source: Source,
+pub(crate) struct Known {
+    pub(crate) dtype: DType,
+    pub(crate) source: Source,
     /// Its tensors have no dimensions, so that they count less for the type of a step.
-    pub(super) is_scalar: bool,
+    pub(crate) is_scalar: bool,
     /// The reductions that it needs one after another.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// It is one value for each row.
-    pub(super) is_row: bool,
+    pub(crate) is_row: bool,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Operand,
     Number(Number),
     Step(usize),
@@ -65,19 +65,19 @@ pub(super) enum Source {
 
 /// A step.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) kind: StepKind,
-    pub(super) args: Vec<Arg>,
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    pub(crate) args: Vec<Arg>,
     /// The element type that it computes in.
-    pub(super) dtype: DType,
+    pub(crate) dtype: DType,
     /// Its results: so many values from this one on.
-    pub(super) first: usize,
-    pub(super) results: usize,
+    pub(crate) first: usize,
+    pub(crate) results: usize,
 }
 
 /// The kind of a step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum StepKind {
+pub(crate) enum StepKind {
     /// An op, and where its parameters are among the graph's words.
     Op { def: &'static OpDef, words: usize },
     /// A conversion from the step's type; to a narrower float it rounds.
@@ -92,17 +92,10 @@ pub(super) enum StepKind {
 
 /// An argument of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arg {
+pub(crate) enum Arg {
     Value(usize),
     /// One of the graph's words.
     Word(usize),
-}
-
-/// An argument of a step whose types are known: a value, or a word of the compute type.
-#[derive(Clone, Copy)]
-pub(super) enum Given {
-    Value(Value),
-    Word(u64),
 }
 
 impl Graph {
@@ -242,6 +235,12 @@ impl Graph {
         Ok(result)
     }
 
+    /// Adds the number of elements of a row, as an f32: one value for each row.
+    pub fn row_len(&mut self) -> Value {
+        let [value] = self.step(StepKind::Len, Vec::new(), DType::F32, vec![DType::F32])[..] else { return Value(0) };
+        value
+    }
+
     /// Adds a mask of dropout with probability `p`, of the shape of a value: a bool, true where an element is kept, as
     /// [`ops::dropout_with_mask`](crate::ops::dropout_with_mask) has it. Each mask draws from a place of its own, which
     /// [`Fused::rngs`] gives to a call.
@@ -268,7 +267,7 @@ impl Graph {
     }
 
     /// Adds a mask from a place, which so many random words keep.
-    pub(super) fn mask(&mut self, value: Value, words: u64, draw: usize) -> Result<Value> {
+    pub(crate) fn mask(&mut self, value: Value, words: u64, draw: usize) -> Result<Value> {
         self.check_steps()?;
         self.words.push(words);
         self.draws = self.draws.max(draw + 1);
@@ -312,43 +311,11 @@ impl Graph {
         Ok(Fused::new(self, own))
     }
 
-    pub(super) fn known(&self, value: Value) -> Result<Known> {
+    pub(crate) fn known(&self, value: Value) -> Result<Known> {
         self.values
             .get(value.0)
             .copied()
             .ok_or_else(|| unsupported("a value of another graph".to_owned(), "give each graph its own operands"))
-    }
-
-    /// Adds the elements of a row, as an f32: one value for each row.
-    pub(super) fn len(&mut self) -> Value {
-        let [value] = self.step(StepKind::Len, Vec::new(), DType::F32, vec![DType::F32])[..] else { return Value(0) };
-        value
-    }
-
-    /// Adds an op of values and words of a known type.
-    pub(super) fn op_of_words(
-        &mut self,
-        def: &'static OpDef,
-        args: &[Given],
-        params: &[u64],
-        dtype: DType,
-    ) -> Result<Vec<Value>> {
-        self.check_steps()?;
-        let words = self.words.len();
-        self.words.extend(params);
-        let mut own = Vec::with_capacity(args.len());
-        for (k, arg) in args.iter().enumerate() {
-            own.push(match arg {
-                Given::Value(value) if def.info.is_bool(k) => Arg::Value(value.0),
-                Given::Value(value) => Arg::Value(self.to_dtype(*value, dtype)?.0),
-                Given::Word(word) => {
-                    self.words.push(*word);
-                    Arg::Word(self.words.len() - 1)
-                }
-            });
-        }
-        let types = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype)).collect();
-        Ok(self.step(StepKind::Op { def, words }, own, dtype, types))
     }
 
     fn value(&mut self, known: Known) -> Value {
@@ -356,7 +323,7 @@ impl Graph {
         Value(self.values.len() - 1)
     }
 
-    fn check_steps(&self) -> Result<()> {
+    pub(crate) fn check_steps(&self) -> Result<()> {
         let what = match (self.steps.len(), self.words.len()) {
             (MAX_FUSED_STEPS.., _) => format!("a fused kernel of more than {MAX_FUSED_STEPS} steps"),
             (_, MAX_WORDS..) => format!("a fused kernel of more than {MAX_WORDS} numbers and parameters"),
@@ -371,7 +338,7 @@ impl Graph {
         Ok(self.step(StepKind::Convert { to }, vec![Arg::Value(value.0)], from, vec![to])[0])
     }
 
-    fn step(&mut self, kind: StepKind, args: Vec<Arg>, dtype: DType, types: Vec<DType>) -> Vec<Value> {
+    pub(crate) fn step(&mut self, kind: StepKind, args: Vec<Arg>, dtype: DType, types: Vec<DType>) -> Vec<Value> {
         let (first, results, at) = (self.values.len(), types.len(), self.steps.len());
         let values = || {
             args.iter().filter_map(|arg| match arg {
@@ -429,10 +396,10 @@ fn word_of(info: &OpInfo, k: usize, number: Number, dtype: DType) -> Result<u64>
 }
 
 /// True for a float that is narrower than the f32 that it is computed in.
-pub(super) fn is_narrow(dtype: DType) -> bool {
+pub(crate) fn is_narrow(dtype: DType) -> bool {
     dtype.is_float() && dtype != DType::F32
 }
 
-pub(super) fn unsupported(what: String, advice: &str) -> Error {
+pub(crate) fn unsupported(what: String, advice: &str) -> Error {
     ErrorKind::Unsupported { what, advice: advice.to_owned() }.into()
 }

@@ -25,8 +25,7 @@ mod check;
 mod compose;
 mod cpu;
 mod expr;
-mod gradient;
-mod graph;
+pub(crate) mod graph;
 mod kernels;
 mod plan;
 
@@ -54,16 +53,16 @@ use crate::{Device, Stream};
 /// A kernel that was made of a [`Graph`]. A clone is the same kernel.
 #[derive(Clone)]
 pub struct Fused<'a> {
-    program: Arc<Program>,
+    pub(crate) program: Arc<Program>,
     settings: LaunchSettings,
     /// The places that masks of dropout draw from.
     rngs: Vec<Rng<'a>>,
 }
 
 /// A graph and its results.
-struct Program {
-    graph: Graph,
-    results: Vec<usize>,
+pub(crate) struct Program {
+    pub(crate) graph: Graph,
+    pub(crate) results: Vec<usize>,
     /// Rounds of reductions.
     rounds: usize,
     /// The structure as text: graphs that differ in numbers alone have the same.

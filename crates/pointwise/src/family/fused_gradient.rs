@@ -1,11 +1,13 @@
-//! Gradients of fused kernels: the graph again, then its steps backwards by the gradients of their ops.
+//! Gradients of fused kernels: the graph again, then its steps backwards by the gradients of their ops. Parts are added, and shared, by
+//! ops of the family.
 
 use pointwise_core::rows::Reduction;
 use pointwise_core::{DType, OpInfo};
 
-use super::graph::{Arg, Given, Graph, Source, Step, StepKind, Value, unsupported};
-use super::{Fused, Program};
+use super::formulas::{Add, Div, Eq, Ne, Where};
 use crate::error::Result;
+use crate::fusion::graph::{Arg, Graph, Source, Step, StepKind, Value, unsupported};
+use crate::fusion::{Fused, Program};
 use crate::kernel::OpDef;
 
 impl Fused<'_> {
@@ -23,6 +25,35 @@ impl Fused<'_> {
 /// True for the floats that have gradients.
 fn has_gradient(dtype: DType) -> bool {
     dtype.is_float() && dtype.size() > 1
+}
+
+/// An argument of a step whose types are known: a value, or a word of the compute type.
+#[derive(Clone, Copy)]
+enum Given {
+    Value(Value),
+    Word(u64),
+}
+
+impl Graph {
+    /// Adds an op of values and words of a known type.
+    fn op_of_words(&mut self, def: &'static OpDef, args: &[Given], params: &[u64], dtype: DType) -> Result<Vec<Value>> {
+        self.check_steps()?;
+        let words = self.words.len();
+        self.words.extend(params);
+        let mut own = Vec::with_capacity(args.len());
+        for (k, arg) in args.iter().enumerate() {
+            own.push(match arg {
+                Given::Value(value) if def.info.is_bool(k) => Arg::Value(value.0),
+                Given::Value(value) => Arg::Value(self.to_dtype(*value, dtype)?.0),
+                Given::Word(word) => {
+                    self.words.push(*word);
+                    Arg::Word(self.words.len() - 1)
+                }
+            });
+        }
+        let types = (0..def.info.results.len()).map(|k| def.info.result_type(k, dtype)).collect();
+        Ok(self.step(StepKind::Op { def, words }, own, dtype, types))
+    }
 }
 
 struct Backward<'a> {
@@ -75,7 +106,7 @@ impl<'a> Backward<'a> {
                         StepKind::Convert { to } if to == step.dtype => graph.stored(arg)?,
                         StepKind::Convert { to } => graph.to_dtype(arg, to)?,
                         StepKind::DropoutMask { draw, limit } => graph.mask(arg, of.words[limit], draw)?,
-                        _ => graph.len(),
+                        _ => graph.row_len(),
                     }]
                 }
             };
@@ -108,19 +139,13 @@ impl<'a> Backward<'a> {
         part = self.graph.to_dtype(part, dtype)?;
         self.grads[value] = Some(match self.grads[value] {
             None => part,
-            Some(sum) => self.by_name("add", &[sum, part])?,
+            Some(sum) => self.one(Add::def(), &[sum, part])?,
         });
         Ok(())
     }
 
-    /// An op of the family.
-    fn by_name(&mut self, name: &str, args: &[Value]) -> Result<Value> {
-        let def = crate::info::op(name).ok_or_else(|| {
-            unsupported(
-                format!("the gradient of a fused kernel without the op {name}"),
-                "build pointwise with `family`",
-            )
-        })?;
+    /// Adds an op with one result.
+    fn one(&mut self, def: &'static OpDef, args: &[Value]) -> Result<Value> {
         Ok(self.graph.op(def, args, &[])?[0])
     }
 
@@ -139,13 +164,13 @@ impl<'a> Backward<'a> {
             }
             let value = self.values[operand];
             // An element for each of the operands', also where it is the same for a row.
-            let always = self.by_name("eq", &[value, value])?;
+            let always = self.one(Eq::def(), &[value, value])?;
             let zero = self.graph.number(0.0);
             let grad = self.grads[operand].unwrap_or(zero);
             gradients.push(match self.graph.known(grad)? {
-                known if known.is_row => self.by_name("where", &[always, grad, grad])?,
+                known if known.is_row => self.one(Where::def(), &[always, grad, grad])?,
                 known if matches!(known.source, Source::Number(_)) => {
-                    let never = self.by_name("ne", &[always, always])?;
+                    let never = self.one(Ne::def(), &[always, always])?;
                     self.graph.to_dtype(never, *dtype)?
                 }
                 _ => grad,
@@ -174,17 +199,17 @@ impl<'a> Backward<'a> {
                 let part = match reduction {
                     Reduction::Sum => grad,
                     Reduction::Mean => {
-                        let len = self.graph.len();
-                        self.by_name("div", &[grad, len])?
+                        let len = self.graph.row_len();
+                        self.one(Div::def(), &[grad, len])?
                     }
                     Reduction::Max | Reduction::Min => {
                         // The elements that are the answer share it.
-                        let is = self.by_name("eq", &[self.values[arg], self.values[step.first]])?;
+                        let is = self.one(Eq::def(), &[self.values[arg], self.values[step.first]])?;
                         let ones = self.graph.to_dtype(is, DType::F32)?;
                         let count = self.graph.reduce(Reduction::Sum, ones)?;
-                        let share = self.by_name("div", &[grad, count])?;
+                        let share = self.one(Div::def(), &[grad, count])?;
                         let zero = self.graph.number(0.0);
-                        self.by_name("where", &[is, share, zero])?
+                        self.one(Where::def(), &[is, share, zero])?
                     }
                 };
                 self.add(arg, part)
