@@ -40,9 +40,10 @@ fn main() -> ExitCode {
     for seed in (first..).take(seeds) {
         trials.push(Trial::test(format!("random::{seed}"), move || random(seed, devices)));
     }
-    let edges: [(&str, Edge); 16] = [
+    let edges: [(&str, Edge); 17] = [
         ("bounds", bounds),
         ("gradients", gradients),
+        ("second_gradients", second_gradients),
         ("layouts", layouts),
         ("rows", rows),
         ("conversions", conversions),
@@ -630,6 +631,23 @@ fn gradients(device: &Device) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The gradient of a mean's gradient, which is `grad / len`.
+fn second_gradients(device: &Device) -> Outcome {
+    let (rows, len) = (3, 40);
+    let mean = fused_of(1, |graph, x| graph.reduce(Reduction::Mean, x[0]))?;
+    let [above, x] = [110, 111].map(|seed| tensor(device, DType::F32, &[rows, len], seed));
+    let (above, x, grad) = (above?, x?, tensor(device, DType::F32, &[rows, 1], 112)?);
+    let found = mean.backward()?.backward()?.run(&[above.view(), grad.view(), x.view()])?;
+    let (above, by_grad, by_x) = (above.to_vec::<f32>()?, found[0].to_vec::<f32>()?, found[1].to_vec::<f32>()?);
+    for (above, by_grad) in above.chunks(len).zip(by_grad.chunks(len)) {
+        let (wanted, got) = (above.iter().sum::<f32>() / len as f32, by_grad.iter().sum::<f32>());
+        if (wanted - got).abs() > 1e-5 {
+            return Err(format!("the gradient by grad on {device}: {got}, {wanted}").into());
+        }
+    }
+    if by_x.iter().any(|x| *x != 0.0) { Err(format!("the gradient by x on {device}: {by_x:?}").into()) } else { Ok(()) }
 }
 
 /// Bad input is a typed error.

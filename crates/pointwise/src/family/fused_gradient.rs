@@ -35,6 +35,12 @@ enum Given {
 }
 
 impl Graph {
+    /// Adds the number of elements of a row, as an f32: one value for each row.
+    fn row_len(&mut self) -> Result<Value> {
+        self.check_steps()?;
+        Ok(self.step(StepKind::Len, Vec::new(), DType::F32, vec![DType::F32])[0])
+    }
+
     /// Adds an op of values and words of a known type.
     fn op_of_words(&mut self, def: &'static OpDef, args: &[Given], params: &[u64], dtype: DType) -> Result<Vec<Value>> {
         self.check_steps()?;
@@ -94,21 +100,20 @@ impl<'a> Backward<'a> {
                 Arg::Word(word) => Given::Word(of.words[*word]),
             });
             let args: Vec<Given> = args.collect();
-            let results = match step.kind {
-                StepKind::Op { def, words } => {
+            let results = match (step.kind, &args[..]) {
+                (StepKind::Op { def, words }, args) => {
                     let count = pointwise_core::row::param_words(&def.info);
-                    graph.op_of_words(def, &args, &of.words[words..words + count], step.dtype)?
+                    graph.op_of_words(def, args, &of.words[words..words + count], step.dtype)?
                 }
-                _ => {
-                    let [Given::Value(arg)] = args[..] else { continue };
-                    vec![match step.kind {
-                        StepKind::Reduce(reduction) => graph.reduce(reduction, arg)?,
-                        StepKind::Convert { to } if to == step.dtype => graph.stored(arg)?,
-                        StepKind::Convert { to } => graph.to_dtype(arg, to)?,
-                        StepKind::DropoutMask { draw, limit } => graph.mask(arg, of.words[limit], draw)?,
-                        _ => graph.row_len(),
-                    }]
+                (StepKind::Len, _) => vec![graph.row_len()?],
+                (StepKind::Reduce(reduction), &[Given::Value(arg)]) => vec![graph.reduce(reduction, arg)?],
+                (StepKind::Convert { to }, &[Given::Value(arg)]) if to == step.dtype => vec![graph.stored(arg)?],
+                (StepKind::Convert { to }, &[Given::Value(arg)]) => vec![graph.to_dtype(arg, to)?],
+                (StepKind::DropoutMask { draw, limit }, &[Given::Value(arg)]) => {
+                    vec![graph.mask(arg, of.words[limit], draw)?]
                 }
+                // These take one value.
+                _ => continue,
             };
             for (k, result) in results.into_iter().enumerate() {
                 values[step.first + k] = result;
@@ -199,7 +204,7 @@ impl<'a> Backward<'a> {
                 let part = match reduction {
                     Reduction::Sum => grad,
                     Reduction::Mean => {
-                        let len = self.graph.row_len();
+                        let len = self.graph.row_len()?;
                         self.one(Div::def(), &[grad, len])?
                     }
                     Reduction::Max | Reduction::Min => {

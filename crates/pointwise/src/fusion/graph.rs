@@ -84,7 +84,8 @@ pub(crate) enum StepKind {
     Convert { to: DType },
     /// A reduction over the row.
     Reduce(Reduction),
-    /// The elements of a row, as a float.
+    /// The elements of a row, as a float. Gradients alone have it, behind a reduction.
+    #[allow(dead_code)] // without the family there are none
     Len,
     /// True where dropout keeps an element: by the words of place `draw`. The graph's word `limit` says how many words keep.
     DropoutMask { draw: usize, limit: usize },
@@ -233,12 +234,6 @@ impl Graph {
         let at = &mut self.values[result.0];
         (at.depth, at.is_row) = (known.depth + 1, true);
         Ok(result)
-    }
-
-    /// Adds the number of elements of a row, as an f32: one value for each row.
-    pub fn row_len(&mut self) -> Value {
-        let [value] = self.step(StepKind::Len, Vec::new(), DType::F32, vec![DType::F32])[..] else { return Value(0) };
-        value
     }
 
     /// Adds a mask of dropout with probability `p`, of the shape of a value: a bool, true where an element is kept, as

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use pointwise_core::Blocks;
 use pointwise_core::philox::BLOCK;
 
 use super::Writer;
@@ -16,6 +17,7 @@ const ROUNDS: usize = 10;
 /// Where `Blocks` has the address of a place in memory, and the keys; the offset comes first.
 const ADDRESS: usize = 8;
 const KEYS: usize = 16;
+const _: () = assert!(size_of::<Blocks>() == KEYS + 8 * ROUNDS);
 /// The bits of a word that its upper half gives; the lower one gives the others.
 const UPPER_BITS: u32 = 0xFFFE_0001;
 
