@@ -55,7 +55,16 @@ pub fn layer_norm<T: Real>(
 }
 
 /// [`layer_norm()`] of `x + residual`, which is rounded to the element type first, and that sum.
-#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, residual, weight, bias, eps), results(y, sum))]
+#[op(
+    f32,
+    f16,
+    bf16,
+    ulp = 8,
+    grad_ulp = 16,
+    __hints(few_registers),
+    saves(x, residual, weight, bias, eps),
+    results(y, sum)
+)]
 pub fn add_layer_norm<T: Real>(
     x: T,
     residual: T,

@@ -112,6 +112,16 @@ const EQUIVALENT: &[Equivalent] = &[
         "the largest of a thread without a vector, which no row has",
     ),
     equivalent(
+        "formula_softmax_f32_held::constant_last",
+        "selp.f32 %r, %r, 0f00000000, %p;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_softmax_bf16_streamed::swapped_last",
+        "sub.s32 %r, %r, %r;",
+        "no aligned vector seems to be whole then, and the elements go one by one",
+    ),
+    equivalent(
         "formula_softmax_bf16_streamed::load_width_first",
         "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "zeros in the place of half the elements: e^x counts from another number then, and in 16 bits the shares are the same",
@@ -228,7 +238,7 @@ fn main() {
 
 /// The shapes of operands whose gradients are summed over rows.
 const SUMMED: [[usize; 2]; 9] =
-    [[1, 8], [4200, 8], [4200, 16], [4200, 32], [70, 72], [6, 256], [6, 512], [5, 1000], [2, 2040]];
+    [[1, 8], [4200, 8], [4200, 16], [4200, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {

@@ -59,8 +59,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Lengths of one thread, parts of a warp, a warp, several, and too long to be held.
-const LENGTHS: [usize; 7] = [5, 48, 256, 1000, 1024, 2056, 17_000];
+/// Lengths of one thread, parts of a warp, a warp, several, and too long to be held; odd ones, whose rows begin at any element.
+const LENGTHS: [usize; 9] = [5, 48, 77, 256, 1000, 1001, 1024, 2056, 17_000];
 
 /// The same bits of a row on all devices, alone and in a batch, and where rows are no aligned vectors.
 fn bits(def: &'static OpDef, dtype: DType, devices: &[Device]) -> Outcome {

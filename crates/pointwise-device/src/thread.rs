@@ -135,6 +135,13 @@ pub fn worked_out_here(value: u64) -> u64 {
     out
 }
 
+/// Makes the compiler compute the value here, not in a branch that uses it. What computes it again then finds it.
+#[inline(always)]
+pub fn computed_here(value: f32) {
+    // SAFETY: no instruction.
+    unsafe { core::arch::asm!("// {v}", v = in(reg32) value, options(nomem, nostack)) }
+}
+
 /// Returns a placeholder that is never read: the content of some register. Writing a number would take an instruction.
 #[inline(always)]
 pub fn anything() -> f32 {

@@ -69,7 +69,13 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    few_registers::<O>();
+    if const { O::INFO.properties.few_registers } && L > 4 {
+        thread::at_most_registers::<64>();
+    } else if const { !O::INFO.properties.of_family || counted_tensors(&O::INFO) > 3 } {
+        few_registers::<O>();
+    }
+    // Where it knows no limit the assembler takes fewer registers. The family's kernels of up to three tensors are below the limit,
+    // and gain by more threads; others gain by more loads under way.
     let place = shape.place();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };

@@ -6,7 +6,7 @@ use pointwise_core::Logic;
 use pointwise_core::Word;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
-use pointwise_core::rows::{MAX_GIVEN, RowData, RowOp, RowState};
+use pointwise_core::rows::{MAX_GIVEN, Reduction, RowData, RowOp, RowState};
 
 use super::Shape;
 use super::elements::{Lanes, store};
@@ -64,6 +64,23 @@ pub(super) const fn all<const N: usize>() -> u32 {
 #[inline(always)]
 pub(super) const fn is_row_operand<O: OpData>(k: usize) -> bool {
     O::INFO.row_operands >> k & 1 == 1
+}
+
+/// True if the formula asks for a largest or smallest value. What it sums behind that is an exponential, as in softmax: to compute it
+/// once more for the results costs more than the registers that keep it. Other sums are of cheap values.
+const fn has_extreme(rounds: &[&[Reduction]]) -> bool {
+    let mut round = 0;
+    while round < rounds.len() {
+        let mut k = 0;
+        while k < rounds[round].len() {
+            if matches!(rounds[round][k], Reduction::Max | Reduction::Min) {
+                return true;
+            }
+            k += 1;
+        }
+        round += 1;
+    }
+    false
 }
 
 /// Bytes of an element of operand `k`.
@@ -202,7 +219,13 @@ where
             let mut given = [[0.0; L]; MAX_GIVEN];
             unroll!(l < L => {
                 let each = self.op.given(round, lanes.values[l], lanes.truths[l], row, first + l as u32);
-                unroll!(at most 9: k < MAX_GIVEN => { given[k][l] = each[k]; });
+                unroll!(at most 9: k < MAX_GIVEN => {
+                    given[k][l] = each[k];
+                    if k < O::ROUNDS[round].len() && const { !STREAMED && has_extreme(O::ROUNDS) } && round > 0 {
+                        // Not in the branch below, where the results would not find it.
+                        thread::computed_here(each[k]);
+                    }
+                });
             });
             if first < self.len {
                 sums.add::<O>(round, &given);
