@@ -1,8 +1,8 @@
 //! Numbers as operands of an op of two operands, on either side of every value.
 
 use pointwise::{DType, Device, Number, Operand, Result, Strategy, Tensor, info::Accuracy, kernel::OpDef};
+use pointwise_core::Element;
 use pointwise_core::op::MAX_PARAMS;
-use pointwise_core::{Element, Kind};
 use pointwise_testkit::{calls, inputs, judge, with_element};
 
 type Outcome = std::result::Result<(), String>;
@@ -36,8 +36,9 @@ const INTEGERS: &[i64] = &[0, 1, 3, -2, 127];
 #[must_use]
 pub fn checks(device: &Device, def: &OpDef, dtype: DType) -> bool {
     let info = &def.info;
-    info.kind == Kind::Formula
-        && info.operands.len() == 2
+    info.operands.len() == 2
+        && !info.is_of_rows()
+        && !def.takes_halves()
         && info.channel_operands == 0
         && !info.is_gradient()
         && def.info.accuracy == Accuracy::Exact

@@ -8,9 +8,8 @@ use std::path::Path;
 use pointwise::{
     DType,
     info::{Accuracy, MASKED_FILL, OpInfo},
+    kernel::OpDef,
 };
-
-use pointwise_core::Kind;
 
 const HEAD: &str = "\
 # The ops
@@ -111,8 +110,8 @@ const COLUMNS: &str =
 fn page() -> String {
     let mut page = HEAD.to_owned();
     let of = |count: usize, gated: bool| {
-        let forward = pointwise::info::all().map(|def| &def.info).filter(|info| !info.is_gradient());
-        forward.filter(move |info| info.operands.len() == count && (info.kind == Kind::Gated) == gated)
+        let forward = pointwise::info::all().filter(move |def| !def.info.is_gradient() && def.takes_halves() == gated);
+        forward.map(|def| &def.info).filter(move |info| info.operands.len() == count)
     };
     let tables: [(&str, Vec<&OpInfo>); 4] = [
         ("One operand", of(1, false).collect()),
@@ -232,13 +231,14 @@ use crate::kernel::{BinaryKernel, GatedGradientsKernel, GatedKernel, GradientsKe
 ";
 
 /// Returns the function that makes an op's kernel object.
-fn kernel(info: &OpInfo) -> String {
-    let (object, with) = match (info.kind, info.results.len(), info.operands.len()) {
-        (Kind::Gated, ..) => ("GatedKernel", "gated_with"),
-        (Kind::GatedGradients, ..) => ("GatedGradientsKernel", "gated_gradients"),
-        (_, 1, 1) => ("UnaryKernel", "unary_with"),
-        (_, 1, 2) => ("BinaryKernel", "binary_with"),
-        (_, 1, 3) => ("TernaryKernel", "ternary_with"),
+fn kernel(def: &OpDef) -> String {
+    let info = &def.info;
+    let (object, with) = match (info.results.len(), info.operands.len()) {
+        _ if def.takes_halves() && info.is_gradient() => ("GatedGradientsKernel", "gated_gradients"),
+        _ if def.takes_halves() => ("GatedKernel", "gated_with"),
+        (1, 1) => ("UnaryKernel", "unary_with"),
+        (1, 2) => ("BinaryKernel", "binary_with"),
+        (1, 3) => ("TernaryKernel", "ternary_with"),
         _ => ("GradientsKernel", "kernel"),
     };
     let name = if info.name == "where" { "where_cond" } else { info.name };
@@ -254,7 +254,7 @@ fn kernel(info: &OpInfo) -> String {
 
 #[test]
 fn every_op_has_a_function_of_its_kernel_object() {
-    let functions: String = pointwise::info::all().map(|def| kernel(&def.info)).collect();
+    let functions: String = pointwise::info::all().map(kernel).collect();
     check("crates/pointwise/src/family/objects.rs", &format!("{KERNELS}{functions}"));
 }
 

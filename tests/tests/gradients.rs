@@ -395,7 +395,7 @@ fn gated_gradients_fill_both_halves() {
         let grad = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half, 1), [rows, half]).unwrap();
         let x = Tensor::from_bytes(&device, DType::F32, &mixed(rows * half * 2, 2), [rows, 2 * half]).unwrap();
         let (gate, value) = (x.view().narrow(1, 0, half).unwrap(), x.view().narrow(1, half, half).unwrap());
-        for def in tests::gradients().filter(|def| def.info.kind == pointwise_core::Kind::GatedGradients) {
+        for def in tests::gradients().filter(|def| def.takes_halves()) {
             let none = [Number::Default; MAX_PARAMS];
             let operands = [Operand::from(&grad), Operand::View(gate), Operand::View(value)];
             let apart = def.kernel(&none).run(&operands).unwrap();

@@ -6,7 +6,6 @@ use pointwise::{
     DType, Strategy,
     info::{Accuracy, OpInfo, ParamInfo, ParamKind},
 };
-use pointwise_core::Kind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -100,7 +99,7 @@ fn describe(op: Op) -> Description {
     let bound = |dtype: &DType| (dtype.name().to_owned(), json!(info.accuracy.bound(info.result_type(0, *dtype))));
     Description {
         name: info.name,
-        kind: kind(info),
+        kind: kind(op),
         arguments: op.arguments(),
         parameters: parameters.collect(),
         types: names(info.types),
@@ -126,24 +125,27 @@ fn default_json(param: &ParamInfo) -> Value {
 }
 
 /// The shape of an op, in one word.
-fn kind(info: &OpInfo) -> &'static str {
-    let (operands, results) = (info.operands.len(), info.results.len());
-    match (info.kind, info.is_gradient()) {
-        (Kind::Formula, false) => match operands {
-            _ if info.channel_operands != 0 => "channel",
-            _ if info.properties.moves => "select",
-            1 => "unary",
-            2 => "binary",
-            _ => "ternary",
-        },
-        (Kind::Formula, true) => match results {
-            _ if info.channel_operands != 0 => "channel_gradients",
-            _ if info.bool_operands() != 0 => "select_gradients",
-            1 => "backward",
-            _ => "gradients",
-        },
-        (kind, _) => kind.name(),
-    }
+fn kind(op: Op) -> &'static str {
+    let info = op.info();
+    let [forward, gradient] = match () {
+        () if info.is_of_rows() => ["rows"; 2],
+        () if info.is_of_indices() => ["generator"; 2],
+        () if info.is_random() => ["random"; 2],
+        () if op.takes_halves() => ["gated", "gated_gradients"],
+        () if info.channel_operands != 0 => ["channel", "channel_gradients"],
+        () if info.properties.moves || info.is_gradient() && info.bool_operands() != 0 => {
+            ["select", "select_gradients"]
+        }
+        () => {
+            let forward = match info.operands.len() {
+                1 => "unary",
+                2 => "binary",
+                _ => "ternary",
+            };
+            [forward, if info.results.len() == 1 { "backward" } else { "gradients" }]
+        }
+    };
+    if info.is_gradient() { gradient } else { forward }
 }
 
 fn result(info: &OpInfo) -> &'static str {

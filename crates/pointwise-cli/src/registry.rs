@@ -92,6 +92,11 @@ impl Op {
         self.def.is_none()
     }
 
+    /// True if its last argument holds its last two operands.
+    pub(crate) fn takes_halves(self) -> bool {
+        self.def.is_some_and(OpDef::takes_halves)
+    }
+
     /// True if its results are judged by the oracle of its definition, in the tour.
     pub(crate) fn has_oracle(self) -> bool {
         self.def.is_some() && !self.info.is_random() && !self.info.is_of_indices()
@@ -108,13 +113,11 @@ impl Op {
 
     /// The operands that may be numbers.
     pub(crate) fn scalars(self) -> &'static [&'static str] {
-        let (arguments, operands) = (self.arguments(), self.info().operands);
-        match arguments {
+        match self.arguments() {
             _ if self.is_masked_fill() => &[],
             [_] => &[],
-            // The last holds two operands.
-            [others @ .., _] if arguments.len() < operands.len() => others,
-            _ => arguments,
+            [others @ .., _] if self.takes_halves() => others,
+            arguments => arguments,
         }
     }
 

@@ -1,11 +1,7 @@
 //! The expected values of gradients.
 
-use pointwise::{
-    DType, Number, Result,
-    info::{Accuracy, OpInfo},
-    kernel::OpDef,
-};
-use pointwise_core::{Element, Kind};
+use pointwise::{DType, Number, Result, info::Accuracy, kernel::OpDef};
+use pointwise_core::Element;
 
 use crate::calls::wrong_count;
 use crate::judge::{self, Expected, Report};
@@ -80,7 +76,7 @@ pub(crate) fn of_several(
             let exact = stepped.at(&x[..operands.len()], 0);
             for (k, report) in reports.iter_mut().enumerate() {
                 let exact = exact[k];
-                let allowed = allowed(info.accuracy, dtype, scale(info, k, x), x[1]);
+                let allowed = allowed(info.accuracy, dtype, scale(def, k, x), x[1]);
                 let shown = &x[..operands.len().min(3)];
                 report.add(shown, Expected { right: exact, exact, allowed }, at(&results[k], i), dtype);
             }
@@ -90,11 +86,11 @@ pub(crate) fn of_several(
 }
 
 /// Returns the factor of derivative `k`, or a bound of it.
-fn scale(info: &OpInfo, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
-    match (info.kind, k) {
-        (Kind::GatedGradients, 0) => grad * b,
+fn scale(def: &OpDef, k: usize, [grad, _, b, _]: [f64; 4]) -> f64 {
+    match k {
+        0 if def.takes_halves() => grad * b,
         // The exponent, and the largest logarithm.
-        _ if info.name == "pow_backward" => grad * b.abs().max(104.0),
+        _ if def.info.name == "pow_backward" => grad * b.abs().max(104.0),
         _ => grad,
     }
 }

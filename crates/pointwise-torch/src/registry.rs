@@ -157,13 +157,9 @@ pub(crate) fn family() -> Vec<OpSpec> {
     // PyTorch's dropout gives no mask.
     let is_public = |def: &&OpDef| def.info.name != "dropout_with_mask";
     let mut ops: Vec<OpSpec> = every().filter(is_public).map(op).collect();
-    ops.extend(all().filter(is_gated).map(pair));
+    ops.extend(all().filter(|def| def.takes_halves()).map(pair));
     ops.iter_mut().for_each(|op| op.is_family = true);
     with_backward(ops)
-}
-
-fn is_gated(def: &&'static OpDef) -> bool {
-    matches!(def.info.kind.name(), "gated" | "gated_gradients")
 }
 
 /// The ops that `#[op]` made in a package.
@@ -171,7 +167,7 @@ pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     let mut ops = Vec::new();
     for def in declared_ops(package).into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         ops.push(op(def));
-        ops.extend(Some(def).filter(is_gated).map(pair));
+        ops.extend(Some(def).filter(|def| def.takes_halves()).map(pair));
     }
     with_backward(ops)
 }
@@ -252,15 +248,15 @@ fn take_numbers(op: &mut OpSpec) {
 fn op(def: &'static OpDef) -> OpSpec {
     let mut op = OpSpec { has_oracle: def.has_oracle() && !def.info.has_stored(), ..spec(def) };
     let info = &def.info;
-    match info.kind.name() {
+    match () {
         // As in PyTorch, no operand is a number.
-        _ if info.is_of_rows() => op.form = Form::Rows,
-        _ if info.is_of_indices() => op.form = Form::Generator,
-        _ if info.channel_operands != 0 => op.form = Form::Channel,
-        "gated" => op.form = Form::Halves,
-        "gated_gradients" => op.form = Form::HalvesGradient,
-        _ if op.operands.len() == 1 || info.is_gradient() && op.results.len() == 1 => {}
-        _ => {
+        () if info.is_of_rows() => op.form = Form::Rows,
+        () if info.is_of_indices() => op.form = Form::Generator,
+        () if info.channel_operands != 0 => op.form = Form::Channel,
+        () if def.takes_halves() && info.is_gradient() => op.form = Form::HalvesGradient,
+        () if def.takes_halves() => op.form = Form::Halves,
+        () if op.operands.len() == 1 || info.is_gradient() && op.results.len() == 1 => {}
+        () => {
             take_numbers(&mut op);
             // PyTorch's functions of three tensors take weights and bounds as numbers, but not their first operand.
             if info.properties.of_family && info.bool_operands() == 0 && op.operands.len() == 3 && !info.is_gradient() {

@@ -1,17 +1,16 @@
 //! Gradients of ops of several operands.
 
-use pointwise::__private::core::Kind;
 use pointwise::{DType, Operand, Tensor, TensorView, TensorViewMut, info, kernel::OpDef};
 
 use crate::case::{Case, Outcome, must};
 use crate::compare::{copy, into, same};
 use crate::make::{self, Place};
 
-/// A gradient of a kind, or now and then of the other, which is to be refused.
+/// A gradient of a gated op or of others, or now and then any, which is to be refused.
 fn pick(case: &mut Case, gated: bool) -> &'static OpDef {
     let any = case.random.once_in(20);
-    let of_kind = |def: &&'static OpDef| any || (def.info.kind == Kind::GatedGradients) == gated;
-    let list: Vec<&'static OpDef> = info::all().filter(|def| def.info.results.len() > 1).filter(of_kind).collect();
+    let is = |def: &&'static OpDef| def.info.results.len() > 1 && (any || def.takes_halves() == gated);
+    let list: Vec<&'static OpDef> = info::all().filter(is).collect();
     case.random.pick(&list)
 }
 

@@ -1,9 +1,7 @@
 //! Ops of two and three operands.
 
-use pointwise::__private::core::Kind;
 use pointwise::{
-    DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
-    info::{self, OpInfo},
+    DType, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut, info,
     kernel::{KernelPlan, OpDef},
 };
 
@@ -12,20 +10,20 @@ use crate::compare::{copy, into, proper, same};
 use crate::make::{self, Place};
 
 pub(super) fn binary(case: &mut Case) -> Outcome {
-    several(case, &of(|info| info.operands.len() == 2 && info.kind == Kind::Formula && !info.is_gradient()))
+    several(case, &of(|def| def.info.operands.len() == 2 && !def.takes_halves() && !def.info.is_gradient()))
 }
 
 pub(super) fn ternary(case: &mut Case) -> Outcome {
-    several(case, &of(|info| info.operands.len() == 3 && !info.is_gradient()))
+    several(case, &of(|def| def.info.operands.len() == 3 && !def.info.is_gradient()))
 }
 
 pub(super) fn backward(case: &mut Case) -> Outcome {
-    several(case, &of(|info| info.is_gradient() && info.results.len() == 1))
+    several(case, &of(|def| def.info.is_gradient() && def.info.results.len() == 1))
 }
 
-/// The ops of a kind.
-fn of(is: impl Fn(&OpInfo) -> bool) -> Vec<&'static OpDef> {
-    info::all().filter(|def| is(&def.info)).collect()
+/// The ops that a rule is true of.
+fn of(is: impl Fn(&OpDef) -> bool) -> Vec<&'static OpDef> {
+    info::all().filter(|def| is(def)).collect()
 }
 
 /// A call of an op of two or three operands.
@@ -147,7 +145,7 @@ fn several(case: &mut Case, list: &[&'static OpDef]) -> Outcome {
 }
 
 pub(super) fn gated(case: &mut Case) -> Outcome {
-    let def = case.random.pick(&of(|info| info.kind == Kind::Gated));
+    let def = case.random.pick(&of(|def| def.takes_halves() && !def.info.is_gradient()));
     let mut shape = make::shape(&mut case.random, 2000);
     if !case.random.once_in(10) {
         shape.iter_mut().next_back().into_iter().for_each(|last| *last *= 2);
@@ -170,7 +168,7 @@ pub(super) fn gated(case: &mut Case) -> Outcome {
 
 /// Kernel objects of another number of operands than the op has.
 pub(super) fn wrong_arity(case: &mut Case) -> Outcome {
-    let def = case.random.pick(&of(|info| info.operands.len() > 1 && info.results.len() == 1));
+    let def = case.random.pick(&of(|def| def.info.operands.len() > 1 && def.info.results.len() == 1));
     let (dtype, params) = (make::dtype(&mut case.random), make::params(&mut case.random, &def.info));
     let x = make::tensor(case, dtype, &[2, 2])?;
     let mut y = make::tensor(case, dtype, &[2, 2])?;

@@ -459,6 +459,11 @@ impl OpDef {
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
     }
 
+    /// True if a call gives the last two operands as the halves of one tensor's last dimension. It may also give two tensors.
+    pub fn takes_halves(&self) -> bool {
+        self.info.arguments().len() < self.info.operands.len()
+    }
+
     /// Whether floats have the op, so that there is a formula in f64.
     pub fn has_oracle(&self) -> bool {
         self.oracle.is_some()
