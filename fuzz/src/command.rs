@@ -236,7 +236,7 @@ fn file(random: &mut Random, op: &Op, plain: bool) -> (Vec<u8>, Option<Tensor>) 
         }
         let begin = data.len();
         data.extend(bytes);
-        let info = json!({"dtype": text(dtype), "shape": shape, "data_offsets": [begin, data.len()]});
+        let info = json!({"dtype": dtype.safetensors_name(), "shape": shape, "data_offsets": [begin, data.len()]});
         header.insert(name.to_owned(), info);
     }
     if !plain && random.once_in(6) {
@@ -266,22 +266,6 @@ fn lie(random: &mut Random, header: &mut Map<String, Value>) {
         1 => entry["shape"] = (0..random.below(10)).map(|_| random.pick(&sizes)).collect(),
         2 => entry["data_offsets"] = json!([random.pick(&sizes), random.pick(&sizes)]),
         _ => entry["shape"] = random.pick(&[json!(null), json!([-1]), json!([1.5]), json!("x"), json!([[1]])]),
-    }
-}
-
-fn text(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "F32",
-        DType::F16 => "F16",
-        DType::BF16 => "BF16",
-        DType::F8E4M3 => "F8_E4M3",
-        DType::F8E5M2 => "F8_E5M2",
-        DType::I8 => "I8",
-        DType::I16 => "I16",
-        DType::I32 => "I32",
-        DType::I64 => "I64",
-        DType::U8 => "U8",
-        DType::Bool => "BOOL",
     }
 }
 
@@ -345,7 +329,8 @@ fn settings(random: &mut Random, op: &Op) -> Vec<(String, &'static str)> {
             "config" if random.once_in(6) => {
                 random.pick(&["config.json", "config.json", IN, ".", "/dev/zero", "nothing"])
             }
-            "dtype" if random.once_in(2) => random.pick(&["bf16", "f8e4m3", "i32", "x"]),
+            "dtype" if random.once_in(8) => "x",
+            "dtype" if random.once_in(2) => random.pick(&DType::ALL).name(),
             _ if !random.once_in(op.settings.len().max(5)) => continue,
             _ if random.once_in(2) => random.pick(&words),
             _ => random.pick(&numbers),

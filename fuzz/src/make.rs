@@ -41,7 +41,7 @@ pub(crate) fn float(random: &mut Random) -> DType {
     if random.once_in(10) {
         return dtype(random);
     }
-    random.pick(&[DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2])
+    random.pick(&DType::FLOATS)
 }
 
 /// A parameter or a scalar operand, also one that makes no sense.

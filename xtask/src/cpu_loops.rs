@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use pointwise_core::DType;
 
 use crate::shell::{Background, cargo, root};
 
@@ -23,9 +24,6 @@ const FORMULA: &str = "pointwise::cpu::formula::Run";
 
 /// The functions that any loop may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memmove", "memset"];
-
-/// Element types whose maths is floating-point.
-const FLOATS: [&str; 5] = ["<f32", "::f16", "::bf16", "::F8E4M3", "::F8E5M2"];
 
 /// Ops with a loop that breaks a rule for a known reason. The long path of a power's gradient stays a function, called
 /// for each element. So does an angle's for f16 by AVX2. A root's gradient has more single instructions by AVX-512.
@@ -174,9 +172,10 @@ fn element(name: &str) -> Option<&str> {
     types.split(',').next()
 }
 
-/// True if the loop runs an op on floats.
+/// True if the loop runs an op on floats. The Rust types have the names of the element types, in capitals or not.
 fn is_float_map(name: &str) -> bool {
-    element(name).is_some_and(|element| FLOATS.iter().any(|float| element.ends_with(float)))
+    let word = element(name).and_then(|element| element.rsplit(['<', ':']).next());
+    word.and_then(|word| DType::from_name(&word.to_lowercase())).is_some_and(DType::is_float)
 }
 
 /// True if a function loads or stores a block of elements.

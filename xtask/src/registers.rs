@@ -10,6 +10,7 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use pointwise_build::Sm;
 use pointwise_build::ptxas::Figures;
+use pointwise_core::DType;
 
 use crate::shell::root;
 
@@ -66,9 +67,9 @@ fn text(tools: &str, figures: &[Figures]) -> String {
 
 /// An entry's name as op and element type, and the variant behind them.
 fn split(name: &str) -> (&str, &str) {
-    const TYPES: [&str; 11] = ["f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "i32", "i64", "u8", "bool"];
     let ends = name.match_indices('_').map(|(at, _)| at);
-    let last = ends.rev().find(|&at| name[..at].rsplit('_').next().is_some_and(|word| TYPES.contains(&word)));
+    let last =
+        ends.rev().find(|&at| name[..at].rsplit('_').next().is_some_and(|word| DType::from_name(word).is_some()));
     last.map_or((name, "entry"), |at| (&name[..at], &name[at + 1..]))
 }
 

@@ -52,7 +52,8 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         out,
         "*: integers and bool are converted to f32. Operands of different types meet as torch.result_type says.",
     )?;
-    line(out, "floats: f32 f16 bf16 f8e4m3 f8e5m2; ints: i8 i16 i32 i64 u8. Accuracy is that of f32 results;")?;
+    let [floats, ints] = [DType::is_float, DType::is_int].map(names);
+    line(out, format!("floats: {floats}; ints: {ints}. Accuracy is that of f32 results;"))?;
     line(out, "16-bit ones are within 1 ULP, fp8 ones correctly rounded. Strategies: `pointwise list --json`.")
 }
 
@@ -177,6 +178,12 @@ pub(crate) fn signature(op: Op) -> String {
         Beside::Setting(setting) => setting.shown(),
     }));
     format!("{}({})", info.name, parts.join(", "))
+}
+
+/// The names of a group of element types.
+fn names(is_in: fn(DType) -> bool) -> String {
+    let group: Vec<_> = DType::ALL.into_iter().filter(|&dtype| is_in(dtype)).map(DType::name).collect();
+    group.join(" ")
 }
 
 /// The element types with their two great groups by name.

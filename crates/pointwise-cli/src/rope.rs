@@ -16,7 +16,7 @@ use crate::file::{Source, Target};
 use crate::output::{Paint, line};
 use crate::registry::Named;
 use crate::run::input;
-use crate::tour::{CELL, COLUMNS, NAME};
+use crate::tour::{CELL, NAME, columns};
 
 /// The element types that the ops take.
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -184,7 +184,7 @@ pub(crate) fn tour(out: &mut impl Write, device: &Device, paint: Paint) -> Resul
         }
         let mark = if good { paint.good("ok") } else { paint.bad("FAIL") };
         // No other type is rotated.
-        cells.resize(COLUMNS.len(), format!("{:<CELL$}", "-"));
+        cells.resize(columns().count(), format!("{:<CELL$}", "-"));
         line(out, format!("{:<NAME$} {} {mark}", def.name, cells.join(" ")))?;
     }
     Ok((pairs, faults))

@@ -22,16 +22,12 @@ pub(crate) const NAME: usize = 26;
 /// Width of a cell: rows fit a terminal of 80 columns.
 pub(crate) const CELL: usize = 6;
 
-/// Columns: a float type each, the integers together, bool.
-pub(crate) const COLUMNS: [(&str, &[DType]); 7] = [
-    ("f32", &[DType::F32]),
-    ("f16", &[DType::F16]),
-    ("bf16", &[DType::BF16]),
-    ("f8e4m3", &[DType::F8E4M3]),
-    ("f8e5m2", &[DType::F8E5M2]),
-    ("ints", &[DType::I8, DType::I16, DType::I32, DType::I64, DType::U8]),
-    ("bool", &[DType::Bool]),
-];
+/// The columns: a float type each, the integers together, bool.
+pub(crate) fn columns() -> impl Iterator<Item = (&'static str, Vec<DType>)> {
+    let floats = DType::FLOATS.into_iter().map(|dtype| (dtype.name(), vec![dtype]));
+    let ints = DType::ALL.into_iter().filter(|dtype| dtype.is_int()).collect();
+    floats.chain([("ints", ints), ("bool", vec![DType::Bool])])
+}
 
 /// Values of a type that has too many codes to try them all: a prime, which no vector width divides.
 const COUNT: usize = 10_007;
@@ -122,7 +118,7 @@ pub(crate) fn tour(out: &mut impl Write, device_name: &str) -> Result<()> {
         line(out, "(The CPU, since no GPU can be used: `pointwise doctor` says why.)")?;
     }
     line(out, "")?;
-    let names = COLUMNS.map(|(name, _)| format!("{name:<CELL$}")).join(" ");
+    let names = columns().map(|(name, _)| format!("{name:<CELL$}")).collect::<Vec<_>>().join(" ");
     line(out, paint.strong(format!("{:<NAME$} {names}", "op").trim_end()))?;
 
     let (mut ops, mut pairs, mut faults) = (0, 0, Vec::new());
@@ -290,7 +286,7 @@ fn twice(run: impl Fn() -> Result<Vec<Tensor>>, device: &Device) -> Result<Vec<T
 
 fn row(name: &str, bound: impl Fn(DType) -> f32, cases: &[Case], paint: Paint) -> String {
     let mut text = format!("{name:<NAME$}");
-    for (_, types) in COLUMNS {
+    for (_, types) in columns() {
         let in_cell: Vec<&Case> = cases.iter().filter(|case| types.contains(&case.dtype)).collect();
         let cell = match in_cell.as_slice() {
             [] => format!("{:<CELL$}", "-"),

@@ -38,22 +38,15 @@ impl Element {
             Element::F64 => 8,
         }
     }
-}
 
-const ELEMENTS: [(Element, &CStr); 12] = [
-    (Element::Of(DType::F32), c"aoti_torch_dtype_float32"),
-    (Element::Of(DType::F16), c"aoti_torch_dtype_float16"),
-    (Element::Of(DType::BF16), c"aoti_torch_dtype_bfloat16"),
-    (Element::Of(DType::F8E4M3), c"aoti_torch_dtype_float8_e4m3fn"),
-    (Element::Of(DType::F8E5M2), c"aoti_torch_dtype_float8_e5m2"),
-    (Element::Of(DType::I8), c"aoti_torch_dtype_int8"),
-    (Element::Of(DType::I16), c"aoti_torch_dtype_int16"),
-    (Element::Of(DType::I32), c"aoti_torch_dtype_int32"),
-    (Element::Of(DType::I64), c"aoti_torch_dtype_int64"),
-    (Element::Of(DType::U8), c"aoti_torch_dtype_uint8"),
-    (Element::Of(DType::Bool), c"aoti_torch_dtype_bool"),
-    (Element::F64, c"aoti_torch_dtype_float64"),
-];
+    /// torch's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Element::Of(dtype) => dtype.torch_name(),
+            Element::F64 => "float64",
+        }
+    }
+}
 
 macro_rules! functions {
     ($struct:ident: $($(#[$doc:meta])* $name:ident $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
@@ -124,7 +117,8 @@ pub(crate) struct Api {
     pub(crate) cxx: Cxx,
     /// `typeid(std::runtime_error)`.
     runtime_error_type: usize,
-    codes: [i32; ELEMENTS.len()],
+    /// torch's codes of the element types.
+    codes: Vec<(Element, i32)>,
     /// torch's number of the CPU.
     pub(crate) cpu: i32,
     /// torch's number of CUDA.
@@ -167,9 +161,10 @@ impl Api {
             // SAFETY: as above; it returns a constant.
             Ok(unsafe { function() })
         };
-        let mut codes = [0; ELEMENTS.len()];
-        for (code, (_, name)) in codes.iter_mut().zip(ELEMENTS) {
-            *code = number(name)?;
+        let mut codes = Vec::new();
+        for element in DType::ALL.into_iter().map(Element::Of).chain([Element::F64]) {
+            let name = CString::new(format!("aoti_torch_dtype_{}", element.name())).map_err(|e| e.to_string())?;
+            codes.push((element, number(&name)?));
         }
         let cuda = loaded(&path.replace("libtorch_cpu", "libtorch_cuda")).ok();
         let cxx = loaded("libstdc++.so.6")?;
@@ -198,12 +193,12 @@ impl Api {
 
     /// The element type of a code of torch's.
     pub(crate) fn element(&self, code: i32) -> Option<Element> {
-        self.codes.iter().position(|known| *known == code).map(|at| ELEMENTS[at].0)
+        self.codes.iter().find(|(_, known)| *known == code).map(|(element, _)| *element)
     }
 
     /// torch's code of an element type.
     pub(crate) fn code(&self, element: Element) -> i32 {
-        ELEMENTS.iter().position(|(known, _)| *known == element).map_or(0, |at| self.codes[at])
+        self.codes.iter().find(|(known, _)| *known == element).map_or(0, |(_, code)| *code)
     }
 
     /// The address of a function of torch's C++ library, by its mangled name.

@@ -64,10 +64,7 @@ impl Array {
     /// The name of the element type, as torch has it.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.element {
-            Element::Of(dtype) => crate::describe::torch_name(dtype),
-            Element::F64 => "float64",
-        }
+        self.element.name()
     }
 
     /// `cpu` or `cuda:N`.
@@ -446,7 +443,7 @@ fn run(
     let element = match (op.form, dtype) {
         (Form::Generator, None) => Element::Of(DType::F32),
         (Form::Generator, Some(name)) => (op.dtypes.iter())
-            .find(|dtype| crate::describe::torch_name(**dtype) == name)
+            .find(|dtype| dtype.torch_name() == name)
             .map(|dtype| Element::Of(*dtype))
             .ok_or_else(|| PyTypeError::new_err(format!("{} does not make {name}", op.name)))?,
         _ => common(op, operands, &device)?,
@@ -541,8 +538,8 @@ fn common(op: &OpSpec, operands: &[Given], device: &Device) -> PyResult<Element>
         dtype = DType::F32;
     }
     if !op.dtypes.contains(&dtype) {
-        let names: Vec<_> = op.dtypes.iter().map(|dtype| crate::describe::torch_name(*dtype)).collect();
-        let got = crate::describe::torch_name(dtype);
+        let names: Vec<_> = op.dtypes.iter().map(|dtype| dtype.torch_name()).collect();
+        let got = dtype.torch_name();
         return Err(PyTypeError::new_err(format!("{} does not take {got}: it takes {}", op.name, names.join(", "))));
     }
     Ok(Element::Of(dtype))
@@ -560,7 +557,7 @@ fn convert(op: &OpSpec, operands: &mut [Given], element: Element, device: &Devic
             return Err(PyTypeError::new_err("float64 goes with float64 alone: convert the arrays to one type"));
         };
         if let Some(fixed) = spec.dtype {
-            let fixed = if fixed == DType::Bool { "bools" } else { crate::describe::torch_name(fixed) };
+            let fixed = if fixed == DType::Bool { "bools" } else { fixed.torch_name() };
             return Err(runtime(format!("{}: {} must be of {fixed}", op.name, spec.name)));
         }
         if !op.promotes && !op.int_to_float {

@@ -7,23 +7,6 @@ use serde_json::{Value, json};
 use crate::kernel::{Library, Role};
 use crate::registry::{NumberKind, OpSpec};
 
-/// torch's name of an element type.
-pub(crate) fn torch_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "float32",
-        DType::F16 => "float16",
-        DType::BF16 => "bfloat16",
-        DType::F8E4M3 => "float8_e4m3fn",
-        DType::F8E5M2 => "float8_e5m2",
-        DType::I8 => "int8",
-        DType::I16 => "int16",
-        DType::I32 => "int32",
-        DType::I64 => "int64",
-        DType::U8 => "uint8",
-        DType::Bool => "bool",
-    }
-}
-
 fn op(op: &OpSpec) -> Value {
     let kind = |kind| match kind {
         NumberKind::Float => "float",
@@ -36,17 +19,17 @@ fn op(op: &OpSpec) -> Value {
         "form": op.form.name(),
         "group": op.group,
         "operands": op.operands.iter().map(|operand| json!({
-            "name": operand.name, "dtype": operand.dtype.map(torch_name), "channel": operand.is_channel,
+            "name": operand.name, "dtype": operand.dtype.map(DType::torch_name), "channel": operand.is_channel,
             "row": operand.is_row, "number": operand.takes_number,
         })).collect::<Vec<_>>(),
         "params": op.params.iter().map(|param| json!({
             "name": param.name, "kind": kind(param.kind), "default": param.default,
         })).collect::<Vec<_>>(),
         "results": op.results.iter().map(|result| json!({
-            "name": result.name, "row": result.is_row, "dtype": result.dtype.map(torch_name),
+            "name": result.name, "row": result.is_row, "dtype": result.dtype.map(DType::torch_name),
             "kept": result.is_kept, "weight": result.weight,
         })).collect::<Vec<_>>(),
-        "dtypes": op.dtypes.iter().map(|dtype| torch_name(*dtype)).collect::<Vec<_>>(),
+        "dtypes": op.dtypes.iter().map(|dtype| dtype.torch_name()).collect::<Vec<_>>(),
         "int_to_float": op.int_to_float,
         "promotes": op.promotes,
         "refuses_bool": op.refuses_bool,

@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 
 use crate::abi::{Api, Element, Handle, Word};
 use crate::call::{Stage, draws, say, view, view_mut};
-use crate::describe::torch_name;
 use crate::export::implement_all;
 use crate::kernel::{Arguments, Library, Role};
 use crate::layout;
@@ -83,21 +82,7 @@ pub(crate) fn implement(torch: &str) -> Result<(), String> {
 
 /// The element type of a name.
 fn dtype(json: &Json) -> Result<DType, String> {
-    let types = [
-        ("f32", DType::F32),
-        ("f16", DType::F16),
-        ("bf16", DType::BF16),
-        ("i8", DType::I8),
-        ("i16", DType::I16),
-        ("i32", DType::I32),
-        ("i64", DType::I64),
-        ("u8", DType::U8),
-        ("bool", DType::Bool),
-        ("f8e4m3", DType::F8E4M3),
-        ("f8e5m2", DType::F8E5M2),
-    ];
-    let found = types.iter().find(|(name, _)| json.as_str() == Some(name));
-    found.map(|(_, dtype)| *dtype).ok_or_else(|| format!("{json} is no element type of a program"))
+    json.as_str().and_then(DType::from_name).ok_or_else(|| format!("{json} is no element type of a program"))
 }
 
 /// A number: infinities and NaN are text, a parameter's default is null.
@@ -218,7 +203,7 @@ impl Program {
         }
         for (raw, dtype) in raws.iter().zip(&self.operands) {
             if raw.place != first.place || raw.element != Element::Of(*dtype) {
-                let (wanted, given) = (torch_name(*dtype), (raw.element, raw.place));
+                let (wanted, given) = (dtype.torch_name(), (raw.element, raw.place));
                 return Err(format!("a program of {wanted} on {:?}, but an operand is {given:?}", first.place));
             }
         }
