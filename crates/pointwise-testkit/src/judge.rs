@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pointwise::element::{Format, is_fp8};
 use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::OpDef};
 use pointwise_core::{Element, Value};
 
@@ -71,7 +72,8 @@ impl Report {
     #[must_use]
     pub fn keeps(&self, accuracy: Accuracy, result: DType, with_share: bool) -> bool {
         let share = match (accuracy, result) {
-            (Accuracy::Exact, _) | (_, DType::F8E4M3 | DType::F8E5M2) => 0.0,
+            (Accuracy::Exact, _) => 0.0,
+            _ if is_fp8(result) => 0.0,
             (Accuracy::Ulp(_) | Accuracy::Cancels(_), DType::F16 | DType::BF16) if with_share => 0.005,
             _ => 1.0,
         };
@@ -233,35 +235,19 @@ pub fn ulp_apart(dtype: DType, a: &[u8], b: &[u8]) -> f64 {
 
 /// Returns the distance between two numbers, in ULP of a type at `nearest`.
 fn apart(got: f64, exact: f64, nearest: f64, dtype: DType) -> f64 {
-    // Infinity counts as the next number after the largest; f8e4m3 has none and saturates.
-    let beyond = largest(dtype) + if dtype == DType::F8E4M3 { 0.0 } else { ulp_at(dtype, largest(dtype)) };
+    // Infinity counts as the next number after the largest; a type without infinities saturates.
+    let Format { largest, has_infinity, .. } = Format::of(dtype);
+    let beyond = if has_infinity { largest + ulp_at(dtype, largest) } else { largest };
     let finite = |value: f64| if value.abs() > beyond { beyond.copysign(value) } else { value };
     (finite(got) - finite(exact)).abs() / ulp_at(dtype, nearest)
-}
-
-pub(crate) fn largest(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 65504.0,
-        DType::BF16 => f64::from(f32::from_bits(0x7F7F_0000)),
-        DType::F8E4M3 => 448.0,
-        DType::F8E5M2 => 57344.0,
-        _ => f64::from(f32::MAX),
-    }
 }
 
 /// Returns the unit in the last place of a float type at `value`. A value above the type's largest counts as the
 /// largest.
 #[must_use]
 pub fn ulp_at(dtype: DType, value: f64) -> f64 {
-    // Stored significand bits, least exponent of a normal number.
-    let (digits, least) = match dtype {
-        DType::F16 => (10, -14),
-        DType::BF16 => (7, -126),
-        DType::F8E4M3 => (3, -6),
-        DType::F8E5M2 => (2, -14),
-        _ => (23, -126),
-    };
-    let magnitude = value.abs().min(largest(dtype));
+    let Format { largest, digits, least, .. } = Format::of(dtype);
+    let magnitude = value.abs().min(largest);
     let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(least);
     f64::from_bits(((exponent - digits + 1023) as u64) << 52)
 }

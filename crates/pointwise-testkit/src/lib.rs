@@ -44,20 +44,9 @@ pub use random::Random;
 #[macro_export]
 macro_rules! with_element {
     ($dtype:expr, $E:ident => $body:expr) => {
-        $crate::with_element!(@ $dtype, $E => $body;
-            F32 f32, F16 f16, BF16 bf16, F8E4M3 f8e4m3, F8E5M2 f8e5m2, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, Bool bool)
-    };
-    (@ $dtype:expr, $E:ident => $body:expr; $($D:ident $t:ident),*) => {
-        match $dtype {
-            $($crate::__DType::$D => {
-                type $E = $crate::__element::$t;
-                $body
-            })*
-        }
+        $crate::__with_element!($dtype, $E => $body)
     };
 }
 
 #[doc(hidden)]
-pub use pointwise::DType as __DType;
-#[doc(hidden)]
-pub use pointwise_core::element::ty as __element;
+pub use pointwise::element::with_element as __with_element;

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use pointwise::element::{number as number_of, with_element};
 use pointwise::kernel::Rng;
 use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
 
@@ -103,19 +104,7 @@ pub(crate) fn scalar(raw: &Raw<'_>) -> Number {
     unsafe {
         match raw.element {
             Element::F64 => data.cast::<f64>().read().into(),
-            Element::Of(dtype) => match dtype {
-                DType::F32 => data.cast::<f32>().read().into(),
-                DType::F16 => data.cast::<pointwise::f16>().read().into(),
-                DType::BF16 => data.cast::<pointwise::bf16>().read().into(),
-                DType::F8E4M3 => data.cast::<pointwise::F8E4M3>().read().to_f32().into(),
-                DType::F8E5M2 => data.cast::<pointwise::F8E5M2>().read().to_f32().into(),
-                DType::I8 => data.cast::<i8>().read().into(),
-                DType::I16 => data.cast::<i16>().read().into(),
-                DType::I32 => data.cast::<i32>().read().into(),
-                DType::I64 => data.cast::<i64>().read().into(),
-                DType::U8 => data.read().into(),
-                DType::Bool => (data.read() != 0).into(),
-            },
+            Element::Of(dtype) => with_element!(dtype, E => number_of(data.cast::<E>().read())),
         }
     }
 }

@@ -57,6 +57,8 @@ struct Readme;
 mod cpu;
 pub mod cuda;
 mod device;
+#[doc(hidden)]
+pub mod element;
 pub mod embed;
 pub mod error;
 mod family;

@@ -5,8 +5,9 @@ use std::fmt;
 use duplicate::duplicate_item;
 use pointwise_core::num::Logic;
 use pointwise_core::op::Word;
-use pointwise_core::{DType, Element, F8E4M3, F8E5M2, ParamInfo, bf16, f16};
+use pointwise_core::{DType, Element, ParamInfo, bf16, f16};
 
+use crate::element::{self, Format, is_narrow, with_element};
 use crate::error::{ErrorKind, Result};
 
 /// A scalar of any type, like PyTorch's `Scalar`: the type of parameters and scalar operands.
@@ -75,16 +76,14 @@ impl Number {
         let refuse = |why: String| ErrorKind::Parameter { name: info.name, value: self.to_string(), why };
         match dtype {
             // The compute types of all float types hold an f32.
-            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => {
-                Ok(self.float(info, dtype).to_word())
-            }
+            _ if dtype.is_float() => Ok(self.float(info, dtype).to_word()),
             DType::Bool => match self.whole(info) {
                 Some(0) => Ok(Logic(false).to_word()),
                 Some(1) => Ok(Logic(true).to_word()),
                 _ if matches!(self, Number::Default) => Ok(Logic(info.default != 0.0).to_word()),
                 _ => Err(refuse("a bool tensor takes 0, 1, false or true".into()).into()),
             },
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 => {
+            _ => {
                 let (low, high) = integer_range(dtype);
                 let value = self.whole(info).ok_or_else(|| {
                     refuse(format!("{dtype} tensors take whole numbers; convert the tensor to f32 for this one"))
@@ -111,14 +110,11 @@ impl Number {
     /// # Errors
     /// The errors of [`Number::word`].
     pub(crate) fn rounded_word(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
+        if !is_narrow(dtype) {
+            return self.word(info, dtype);
+        }
         let value = self.to_f64(info);
-        Ok(match dtype {
-            DType::F16 => <f16 as Element>::from_f64(value).widen().to_word(),
-            DType::BF16 => <bf16 as Element>::from_f64(value).widen().to_word(),
-            DType::F8E4M3 => <F8E4M3 as Element>::from_f64(value).widen().to_word(),
-            DType::F8E5M2 => <F8E5M2 as Element>::from_f64(value).widen().to_word(),
-            _ => return self.word(info, dtype),
-        })
+        Ok(with_element!(dtype, E => <E as Element>::from_f64(value).widen().to_word()))
     }
 
     /// The bits of an element of type `dtype`, for ops that move bits.
@@ -126,21 +122,18 @@ impl Number {
     /// # Errors
     /// The errors of [`Number::word`].
     pub(crate) fn bits(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
+        if !is_narrow(dtype) {
+            // Of an f32 and of an integer these are its bits.
+            return self.word(info, dtype);
+        }
         let value = self.to_f64(info);
-        Ok(match dtype {
-            DType::F32 => u64::from(self.float(info, dtype).to_bits()),
-            DType::F16 => u64::from(<f16 as Element>::from_f64(value).to_bits()),
-            DType::BF16 => u64::from(<bf16 as Element>::from_f64(value).to_bits()),
-            DType::F8E4M3 => u64::from(<F8E4M3 as Element>::from_f64(value).to_bits()),
-            DType::F8E5M2 => u64::from(<F8E5M2 as Element>::from_f64(value).to_bits()),
-            _ => return self.word(info, dtype),
-        })
+        Ok(with_element!(dtype, E => element::bits(<E as Element>::from_f64(value))))
     }
 
     /// True if it is finite, but beyond the range of a float type.
     pub(crate) fn is_beyond(self, info: &ParamInfo, dtype: DType) -> bool {
         let value = self.to_f64(info);
-        dtype.is_float() && value.is_finite() && value.abs() > f64::from(largest(dtype))
+        dtype.is_float() && value.is_finite() && value.abs() > Format::of(dtype).largest
     }
 
     /// The kernel parameter in the oracle's form: converted to the compute type, in f64.
@@ -150,7 +143,7 @@ impl Number {
     pub(crate) fn oracle(self, info: &ParamInfo, dtype: DType) -> Result<f64> {
         let word = self.word(info, dtype)?;
         Ok(match dtype {
-            DType::F32 | DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => f64::from(f32::from_word(word)),
+            _ if dtype.is_float() => f64::from(f32::from_word(word)),
             DType::U8 | DType::Bool => word as f64,
             _ => word as i64 as f64,
         })
@@ -159,8 +152,8 @@ impl Number {
     /// The value as the f32 that maths on a float type starts from. A default of `f64::MAX` or `MIN` is the type's own.
     fn float(self, info: &ParamInfo, dtype: DType) -> f32 {
         match self {
-            Number::Default if info.default == f64::MAX => largest(dtype),
-            Number::Default if info.default == f64::MIN => -largest(dtype),
+            Number::Default if info.default == f64::MAX => Format::of(dtype).largest as f32,
+            Number::Default if info.default == f64::MIN => -Format::of(dtype).largest as f32,
             // Not through f64: that would round a large integer twice.
             Number::Int(value) => value as f32,
             _ => self.to_f64(info) as f32,
@@ -178,17 +171,6 @@ impl Number {
                 (value == value.trunc() || value.is_infinite()).then_some(value as i128)
             }
         }
-    }
-}
-
-/// The largest finite value of a float type.
-fn largest(dtype: DType) -> f32 {
-    match dtype {
-        DType::F16 => 65504.0,
-        DType::BF16 => f32::from_bits(0x7F7F_0000),
-        DType::F8E4M3 => 448.0,
-        DType::F8E5M2 => 57344.0,
-        _ => f32::MAX,
     }
 }
 

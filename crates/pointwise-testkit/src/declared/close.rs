@@ -1,10 +1,11 @@
 //! Compares a result with its bound.
 
 use pointwise::DType;
+use pointwise::element::Format;
 use pointwise::info::{Accuracy, OpInfo};
 use pointwise_core::{Element, Terms};
 
-use crate::judge::{largest, ulp_at};
+use crate::judge::ulp_at;
 use crate::with_element;
 
 /// The bound of a result.
@@ -45,7 +46,7 @@ impl Bound {
         if got == nearest || got.is_nan() && nearest.is_nan() {
             return true;
         }
-        let largest = largest(dtype);
+        let largest = Format::of(dtype).largest;
         // f32 overflows before the element type does.
         let is_beyond = exact.abs() > largest * 0.95 && got.abs() >= largest * 0.9 && got * exact > 0.0;
         is_beyond && exact.is_finite() || (got - exact).abs() <= self.tolerance(exact)

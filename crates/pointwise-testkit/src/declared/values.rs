@@ -1,9 +1,10 @@
 //! Operands: numbers near zero, and the whole range of a type.
 
+use pointwise::DType;
 use pointwise::info::OpInfo;
-use pointwise::{DType, F8E4M3, F8E5M2, bf16, f16};
+use pointwise_core::Element;
 
-use crate::inputs;
+use crate::{inputs, judge, with_element};
 
 /// Elements of each part of [`whole_range`].
 const PART: usize = 1 << 10;
@@ -60,21 +61,14 @@ pub(super) fn sample(i: usize, seed: usize) -> f64 {
 
 /// The numbers as elements, and what these are.
 pub(super) fn encode(dtype: DType, numbers: &[f64]) -> (Vec<u8>, Vec<f64>) {
-    let bytes: Vec<u8> = numbers
-        .iter()
-        .flat_map(|&x| match dtype {
-            DType::F32 => (x as f32).to_le_bytes().to_vec(),
-            DType::F16 => f16::from_f64(x).to_le_bytes().to_vec(),
-            DType::BF16 => bf16::from_f64(x).to_le_bytes().to_vec(),
-            DType::F8E4M3 => vec![F8E4M3::from_f32(x as f32).to_bits()],
-            DType::F8E5M2 => vec![F8E5M2::from_f32(x as f32).to_bits()],
-            DType::I8 | DType::U8 => vec![x.abs() as u8],
-            DType::I16 => (x as i16).to_le_bytes().to_vec(),
-            DType::I32 => (x as i32).to_le_bytes().to_vec(),
-            DType::I64 => (x as i64).to_le_bytes().to_vec(),
-            DType::Bool => vec![u8::from(x > 0.0)],
-        })
-        .collect();
+    let kept = |x: f64| match dtype {
+        DType::I8 | DType::U8 => x.abs(),
+        DType::Bool => x.max(0.0),
+        _ => x,
+    };
+    let bytes: Vec<u8> = with_element!(dtype, E => {
+        numbers.iter().flat_map(|&x| judge::as_bytes(&<E as Element>::from_f64(kept(x))).to_vec()).collect()
+    });
     let values = decode(dtype, &bytes);
     (bytes, values)
 }
@@ -89,23 +83,7 @@ pub(super) fn computed(info: &OpInfo, k: usize, mut values: Vec<f64>) -> Vec<f64
 
 /// Returns the values of elements.
 pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
-    let word = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word)
-    };
-    let value = |word: u64| match dtype {
-        DType::F32 => f64::from(f32::from_bits(word as u32)),
-        DType::F16 => f16::from_bits(word as u16).to_f64(),
-        DType::BF16 => bf16::from_bits(word as u16).to_f64(),
-        DType::F8E4M3 => f64::from(F8E4M3::from_bits(word as u8).to_f32()),
-        DType::F8E5M2 => f64::from(F8E5M2::from_bits(word as u8).to_f32()),
-        DType::I8 => f64::from(word as i8),
-        DType::U8 => f64::from(word as u8),
-        DType::I16 => f64::from(word as i16),
-        DType::I32 => f64::from(word as i32),
-        DType::I64 => word as i64 as f64,
-        DType::Bool => f64::from(u8::from(word != 0)),
-    };
-    bytes.chunks_exact(dtype.size()).map(|bytes| value(word(bytes))).collect()
+    with_element!(dtype, E => {
+        bytes.chunks_exact(size_of::<E>()).map(|bytes| judge::from_bytes::<E>(bytes).to_f64()).collect()
+    })
 }

@@ -2,10 +2,11 @@
 
 use std::mem::MaybeUninit;
 
-use pointwise_core::{DType, Element, F8E4M3, F8E5M2, bf16, f16};
+use pointwise_core::{DType, Element};
 
 use super::level::at_best;
 use super::operand::{Fill, Source, Store, Target};
+use crate::element::with_element;
 
 /// Writes `n` elements of a float of 16 or 8 bits to `to`, as f32.
 ///
@@ -13,14 +14,7 @@ use super::operand::{Fill, Source, Store, Target};
 /// The elements are valid for reading, `to` for writing so many; both are aligned.
 pub(crate) unsafe fn widen(dtype: DType, source: Source, n: usize, to: *mut f32) {
     // SAFETY: the caller's contract.
-    unsafe {
-        match dtype {
-            DType::F16 => widen_of::<f16>(source, n, to),
-            DType::F8E4M3 => widen_of::<F8E4M3>(source, n, to),
-            DType::F8E5M2 => widen_of::<F8E5M2>(source, n, to),
-            _ => widen_of::<bf16>(source, n, to),
-        }
-    }
+    with_element!(float dtype, E => unsafe { widen_of::<E>(source, n, to) }, ());
 }
 
 /// # Safety
@@ -43,14 +37,7 @@ unsafe fn widen_of<E: Element>(source: Source, n: usize, to: *mut f32) {
 /// The values are valid for reading, the elements for writing; both are aligned.
 pub(crate) unsafe fn narrow(dtype: DType, values: *const f32, n: usize, target: Target) {
     // SAFETY: the caller's contract.
-    unsafe {
-        match dtype {
-            DType::F16 => narrow_of::<f16>(values, n, target),
-            DType::F8E4M3 => narrow_of::<F8E4M3>(values, n, target),
-            DType::F8E5M2 => narrow_of::<F8E5M2>(values, n, target),
-            _ => narrow_of::<bf16>(values, n, target),
-        }
-    }
+    with_element!(float dtype, E => unsafe { narrow_of::<E>(values, n, target) }, ());
 }
 
 /// # Safety

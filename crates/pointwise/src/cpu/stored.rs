@@ -4,10 +4,11 @@
 use std::mem::MaybeUninit;
 
 use pointwise_core::cast::{Source as From, Target as To};
-use pointwise_core::{DType, Element, F8E4M3, F8E5M2, Word, bf16, f16};
+use pointwise_core::{DType, Element, Word};
 
 use super::level::Loop;
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target};
+use crate::element::with_element;
 
 /// Elements `start ..` of an operand of type `dtype`, at most a block of them, as values of the compute type of `E`, a type
 /// of floats.
@@ -29,20 +30,7 @@ impl<E: Element> Loop for FillStored<'_, E> {
             return;
         }
         // SAFETY: the caller's contract.
-        unsafe {
-            match dtype {
-                DType::F32 => fill::<f32, E, LEVEL>(source, start, values),
-                DType::F16 => fill::<f16, E, LEVEL>(source, start, values),
-                DType::BF16 => fill::<bf16, E, LEVEL>(source, start, values),
-                DType::F8E4M3 => fill::<F8E4M3, E, LEVEL>(source, start, values),
-                DType::F8E5M2 => fill::<F8E5M2, E, LEVEL>(source, start, values),
-                DType::I8 => fill::<i8, E, LEVEL>(source, start, values),
-                DType::I16 => fill::<i16, E, LEVEL>(source, start, values),
-                DType::I32 => fill::<i32, E, LEVEL>(source, start, values),
-                DType::I64 => fill::<i64, E, LEVEL>(source, start, values),
-                DType::U8 | DType::Bool => fill::<u8, E, LEVEL>(source, start, values),
-            }
-        }
+        with_element!(dtype, S => unsafe { fill::<S, E, LEVEL>(source, start, values) });
     }
 }
 
@@ -82,20 +70,7 @@ impl<E: Element> Loop for StoreStored<'_, E> {
     unsafe fn run<const LEVEL: u8>(self) {
         let StoreStored { dtype, target, start, values } = self;
         // SAFETY: the caller's contract.
-        unsafe {
-            match dtype {
-                DType::F32 => store::<f32, E, LEVEL>(target, start, values),
-                DType::F16 => store::<f16, E, LEVEL>(target, start, values),
-                DType::BF16 => store::<bf16, E, LEVEL>(target, start, values),
-                DType::F8E4M3 => store::<F8E4M3, E, LEVEL>(target, start, values),
-                DType::F8E5M2 => store::<F8E5M2, E, LEVEL>(target, start, values),
-                DType::I8 => store::<i8, E, LEVEL>(target, start, values),
-                DType::I16 => store::<i16, E, LEVEL>(target, start, values),
-                DType::I32 => store::<i32, E, LEVEL>(target, start, values),
-                DType::I64 => store::<i64, E, LEVEL>(target, start, values),
-                DType::U8 | DType::Bool => store::<u8, E, LEVEL>(target, start, values),
-            }
-        }
+        with_element!(dtype, S => unsafe { store::<S, E, LEVEL>(target, start, values) });
     }
 }
 

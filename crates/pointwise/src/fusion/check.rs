@@ -7,6 +7,7 @@ use pointwise_core::{DType, OpInfo, ParamKind, Philox};
 use super::graph::{Arg, StepKind, unsupported};
 use super::{Fused, plan};
 use crate::device::Device;
+use crate::element::Format;
 use crate::error::Result;
 use crate::kernel::Rng;
 use crate::shape::Shape;
@@ -55,7 +56,7 @@ impl Fused<'_> {
                 if is_same || !near.error.is_finite() {
                     continue;
                 }
-                let beyond_range = got.is_infinite() && near.value.abs() + stored >= largest(dtype);
+                let beyond_range = got.is_infinite() && near.value.abs() + stored >= Format::of(dtype).largest;
                 if !(off <= stored || beyond_range) {
                     report.beyond += 1;
                 }
@@ -191,11 +192,13 @@ fn converted(Near { value, error }: Near, to: DType) -> Near {
             let error = if error == 0.0 { 0.0 } else { error + 1.0 };
             Near { value: value.trunc(), error: if is_within { error } else { f64::INFINITY } }
         }
-        DType::F8E4M3 if value.abs() > largest(to) => {
-            Near { value: largest(to).copysign(value), error: error + rounding(to, value) }
-        }
         DType::F32 => Near { value, error },
-        _ => Near { value, error: error + rounding(to, value) },
+        _ => {
+            let Format { largest, has_infinity, .. } = Format::of(to);
+            let error = error + rounding(to, value);
+            let value = if has_infinity { value } else { value.clamp(-largest, largest) };
+            Near { value, error }
+        }
     }
 }
 
@@ -259,25 +262,9 @@ fn rounding(dtype: DType, value: f64) -> f64 {
 
 /// The distance of neighbours of a float type at a value.
 fn ulp(dtype: DType, value: f64) -> f64 {
-    let (digits, least) = match dtype {
-        DType::F16 => (10, -14),
-        DType::BF16 => (7, -126),
-        DType::F8E4M3 => (3, -6),
-        DType::F8E5M2 => (2, -14),
-        _ => (23, -126),
-    };
+    let Format { digits, least, .. } = Format::of(dtype);
     let exponent = if value == 0.0 || !value.is_finite() { least } else { value.abs().log2().floor() as i32 };
     2.0_f64.powi(exponent.max(least) - digits)
-}
-
-fn largest(dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => 65_504.0,
-        DType::BF16 => 3.389e38,
-        DType::F8E4M3 => 448.0,
-        DType::F8E5M2 => 57_344.0,
-        _ => f64::from(f32::MAX),
-    }
 }
 
 /// The words of parameters, floats as f64.

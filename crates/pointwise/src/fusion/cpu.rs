@@ -8,11 +8,12 @@ use pointwise_core::rows::{Reduction, WARP, rounded};
 use pointwise_core::{DType, Draw, Philox};
 
 use super::Program;
-use super::graph::{Arg, Step, StepKind, is_narrow};
+use super::graph::{Arg, Step, StepKind};
 use super::plan::{self, Tensors};
 use crate::cpu::draw::dropout_mask;
 use crate::cpu::parallel::{TASK, split, tasks};
 use crate::cpu::{FormulaFn, Source, Target, blocks, runs};
+use crate::element::is_narrow;
 use crate::error::Result;
 use crate::kernel::{OperandStrides, Places, Walk};
 use crate::shape::Shape;

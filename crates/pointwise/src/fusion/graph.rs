@@ -7,6 +7,7 @@ use pointwise_core::{DType, OpInfo, ParamInfo, row};
 
 use super::Fused;
 use crate::Number;
+use crate::element::{is_fp8, is_narrow};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::params::{self, Params};
 use crate::kernel::{OpDef, computed_type, met, promoted, scalar};
@@ -157,7 +158,7 @@ impl Graph {
         }
         self.check_steps()?;
         let dtype = self.common_type(info, args)?;
-        if is_narrow(dtype) && dtype.size() == 1 {
+        if is_fp8(dtype) {
             let what = format!("{} of {dtype} in a fused kernel", info.name);
             return Err(unsupported(what, "convert the values to f32, f16 or bf16 first"));
         }
@@ -388,11 +389,6 @@ fn word_of(info: &OpInfo, k: usize, number: Number, dtype: DType) -> Result<u64>
     }
     let is_rounded = info.properties.moves || scalar::is_element(info, k);
     if is_rounded { number.rounded_word(&scalar, dtype) } else { number.word(&scalar, dtype) }
-}
-
-/// True for a float that is narrower than the f32 that it is computed in.
-pub(crate) fn is_narrow(dtype: DType) -> bool {
-    dtype.is_float() && dtype != DType::F32
 }
 
 pub(crate) fn unsupported(what: String, advice: &str) -> Error {

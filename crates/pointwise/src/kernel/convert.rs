@@ -1,12 +1,13 @@
 //! Conversion between element types: an op for each type that is converted to, and the kernel object.
 
-use pointwise_core::{DType, Draw, Kind, OpInfo};
+use pointwise_core::{DType, Draw, Element, Kind, OpInfo};
 
 use super::choice::{Arguments, Choice, Launcher, Tensors};
 use super::walk::{Class, Walk, broadcast};
 use super::{Entry, Kernel, KernelPlan, LaunchSettings, OpDef, Operand, OwnCall, OwnKernels, cache_room, check};
 use crate::Stream;
 use crate::cpu::FormulaRun;
+use crate::element::with_element;
 use crate::error::Result;
 use crate::family::conversions;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
@@ -17,28 +18,22 @@ struct Conversions {
     to: DType,
 }
 
-macro_rules! definitions {
-    ($($to:ident)*) => { [$({
-        static OWN: Conversions = Conversions { to: DType::$to };
-        let info = OpInfo {
+/// Returns the op that converts to `dtype`.
+pub(crate) fn to(dtype: DType) -> &'static OpDef {
+    with_element!(dtype, E => {
+        static OWN: Conversions = Conversions { to: E::DTYPE };
+        const INFO: OpInfo = OpInfo {
             name: "to_dtype",
             kind: Kind::Convert,
             operands: &["x"],
-            result_types: &[Some(DType::$to)],
+            result_types: &[Some(E::DTYPE)],
             types: &DType::ALL,
             doc: "The elements as another type.\n",
             ..OpInfo::FORMULA
         };
-        OpDef::with_own_kernels(info, &OWN, None)
-    }),*] };
-}
-
-/// The conversions to each type, in the order of [`DType::ALL`].
-static TO: [OpDef; DType::ALL.len()] = definitions!(F32 F16 BF16 F8E4M3 F8E5M2 I8 I16 I32 I64 U8 Bool);
-
-/// Returns the op that converts to `dtype`.
-pub(crate) fn to(dtype: DType) -> &'static OpDef {
-    &TO[dtype as usize]
+        static TO: OpDef = OpDef::with_own_kernels(INFO, &OWN, None);
+        &TO
+    })
 }
 
 /// The type whose elements are copied in place of others of the same width.

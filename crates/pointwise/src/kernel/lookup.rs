@@ -13,6 +13,7 @@ use super::{Class, Entry, OpDef};
 use crate::Stream;
 use crate::cpu::{Source, Target};
 use crate::cuda::{self, Context, SLOTS};
+use crate::element::is_fp8;
 use crate::error::Result;
 
 /// The kernels, which serve every op.
@@ -130,7 +131,7 @@ pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
         && info.results.len() == 1
         && info.bool_operands() | info.bool_results() == 0
         && !info.has_place()
-        && matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
+        && is_fp8(dtype)
 }
 
 /// Whether an op has tables of all pairs in elements of type `dtype`: of two operands, without parameters, of a type
@@ -141,7 +142,8 @@ pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
         && info.results.len() == 1
         && info.params.is_empty()
         && !info.has_place()
-        && matches!(dtype, DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8)
+        && dtype.size() == 1
+        && dtype != DType::Bool
 }
 
 /// Returns the number of elements from which on a table is faster than the formula. Filling the blocks' tables costs as much as

@@ -52,8 +52,12 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
 /// Whether the op is a quotient that kernels work out by an approximate reciprocal: right for all values of the element
 /// type, but not for every f32.
 fn is_approximate_quotient(info: &OpInfo, dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::F8E4M3 | DType::F8E5M2)
-        && matches!(info.properties.function, Some(BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient))
+    match info.properties.function {
+        Some(quotient @ (BinaryFunction::Quotient | BinaryFunction::TruncatedQuotient)) => {
+            quotient.has_short_path(dtype)
+        }
+        _ => false,
+    }
 }
 
 /// A number that gives the same quotients, rounded to f16 or fp8, with every value of the type, and is none that an f32

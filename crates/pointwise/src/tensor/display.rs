@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use pointwise_core::{DType, Element, Scalar};
+use pointwise_core::DType;
 
 use super::{Tensor, TensorView, TensorViewMut};
+use crate::Device;
 use crate::error::Result;
 
 /// A tensor of more elements shows only its edges.
@@ -105,27 +106,15 @@ fn edges(view: &TensorView<'_>, cells: &mut Vec<Cell>) -> Result<()> {
 }
 
 fn read(view: &TensorView<'_>) -> Result<Vec<Cell>> {
-    fn each<T: Scalar>(view: &TensorView<'_>, cell: impl Fn(T) -> Cell) -> Result<Vec<Cell>> {
-        Ok(view.to_vec::<T>()?.into_iter().map(cell).collect())
-    }
-    fn floats<T: Scalar + Element>(view: &TensorView<'_>) -> Result<Vec<Cell>> {
-        each(view, |x: T| Cell::Float(x.to_f64()))
-    }
-    fn wholes<T: Scalar + Into<i64>>(view: &TensorView<'_>) -> Result<Vec<Cell>> {
-        each(view, |x: T| Cell::Whole(x.into()))
-    }
+    // f32 holds all floats, i64 all integers. They are converted here: a GPU may lack the kernel.
+    let host = Tensor::from_bytes(&Device::cpu(), view.dtype(), &view.to_bytes()?, *view.shape())?;
     match view.dtype() {
-        DType::F32 => floats::<f32>(view),
-        DType::F16 => floats::<crate::f16>(view),
-        DType::BF16 => floats::<crate::bf16>(view),
-        DType::F8E4M3 => floats::<crate::F8E4M3>(view),
-        DType::F8E5M2 => floats::<crate::F8E5M2>(view),
-        DType::I8 => wholes::<i8>(view),
-        DType::I16 => wholes::<i16>(view),
-        DType::I32 => wholes::<i32>(view),
-        DType::I64 => wholes::<i64>(view),
-        DType::U8 => wholes::<u8>(view),
-        DType::Bool => each(view, Cell::Bool),
+        DType::Bool => Ok(host.to_vec()?.into_iter().map(Cell::Bool).collect()),
+        dtype if dtype.is_float() => {
+            let floats = host.to_dtype(DType::F32)?.to_vec::<f32>()?;
+            Ok(floats.into_iter().map(|x| Cell::Float(x.into())).collect())
+        }
+        _ => Ok(host.to_dtype(DType::I64)?.to_vec()?.into_iter().map(Cell::Whole).collect()),
     }
 }
 

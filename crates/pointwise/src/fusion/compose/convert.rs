@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use pointwise_core::DType;
 
-use super::super::graph::is_narrow;
 use super::Writer;
+use crate::element::{is_fp8, is_narrow};
 
 /// The format of an 8-bit float, for devices without an instruction for it.
 struct Fp8 {
@@ -22,10 +22,6 @@ struct Fp8 {
 
 const E4M3: Fp8 = Fp8 { shift: 20, rebias: (127 - 7) << 23, magic: 16_384.0_f32.to_bits(), top: 0x7E };
 const E5M2: Fp8 = Fp8 { shift: 21, rebias: (127 - 15) << 23, magic: 128.0_f32.to_bits(), top: 0x7C };
-
-fn is_fp8(dtype: DType) -> bool {
-    matches!(dtype, DType::F8E4M3 | DType::F8E5M2)
-}
 
 impl Writer<'_> {
     /// Writes elements from words to registers of the compute type.
