@@ -30,19 +30,8 @@ pub(super) fn decode(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &
     }
     let [d, a] = exactly(operands)?;
     match (to, from) {
-        (Type::F16x2, Type::E4m3x2 | Type::E5m2x2) | (Type::E4m3x2 | Type::E5m2x2, Type::F16x2) => {
-            let op = match (to, from) {
-                (Type::F16x2, Type::E4m3x2) => One::F16x2OfE4m3x2,
-                (Type::F16x2, _) => One::F16x2OfE5m2x2,
-                _ if !finite => return unknown(),
-                (Type::E4m3x2, _) => One::E4m3x2OfF16x2,
-                _ => One::E5m2x2OfF16x2,
-            };
-            let a = builder.word(a, from)?;
-            let d = builder.word_result(d)?;
-            builder.emit(Operation::One { op, d, a });
-            Ok(())
-        }
+        (Type::F16x2, Type::Fp8x2(of)) => of_pair(builder, One::F16x2OfFp8x2(of), from, [d, a]),
+        (Type::Fp8x2(to), Type::F16x2) if finite => of_pair(builder, One::Fp8x2OfF16x2(to), from, [d, a]),
         _ if finite => unknown(),
         (Type::F32 | Type::F64 | Type::F16 | Type::Bf16, _) if from.is_float() => {
             floats(builder, to, from, whole, flush, [d, a])
@@ -82,13 +71,20 @@ fn whole(suffix: &str) -> Option<Whole> {
     }
 }
 
+/// Converts a pair of numbers.
+fn of_pair(builder: &mut Builder, op: One, from: Type, [d, a]: [&str; 2]) -> Decoded {
+    let a = builder.word(a, from)?;
+    let d = builder.word_result(d)?;
+    builder.emit(Operation::One { op, d, a });
+    Ok(())
+}
+
 /// Packs two f32 into a pair of smaller numbers.
 fn pair(builder: &mut Builder, to: Type, from: Type, finite: bool, [d, a, b]: [&str; 3]) -> Decoded {
     let op = match (to, from, finite) {
         (Type::F16x2, Type::F32, false) => Two::F16x2OfF32,
         (Type::Bf16x2, Type::F32, false) => Two::Bf16x2OfF32,
-        (Type::E4m3x2, Type::F32, true) => Two::E4m3x2OfF32,
-        (Type::E5m2x2, Type::F32, true) => Two::E5m2x2OfF32,
+        (Type::Fp8x2(to), Type::F32, true) => Two::Fp8x2OfF32(to),
         _ => return unknown(),
     };
     let (a, b) = (builder.word(a, from)?, builder.word(b, from)?);

@@ -220,7 +220,7 @@ fn double(builder: &mut Builder, name: &str, mode: FloatMode, nan: bool, operand
 fn halves(builder: &mut Builder, name: &str, of: Type, mode: FloatMode, nan: bool, operands: &[&str]) -> Decoded {
     let bf16 = matches!(of, Type::Bf16 | Type::Bf16x2);
     let single = matches!(of, Type::F16 | Type::Bf16);
-    if !mode.is_plain() || matches!(of, Type::E4m3x2 | Type::E5m2x2) {
+    if !mode.is_plain() || matches!(of, Type::Fp8x2(_)) {
         return unknown();
     }
     let two = match (name, nan, bf16) {

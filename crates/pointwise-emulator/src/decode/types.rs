@@ -1,5 +1,7 @@
 //! The types that opcodes name.
 
+use crate::numerics::narrow::Fp8;
+
 /// A type, by its suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
@@ -22,8 +24,7 @@ pub(crate) enum Type {
     Bf16x2,
     F32,
     F64,
-    E4m3x2,
-    E5m2x2,
+    Fp8x2(Fp8),
 }
 
 impl Type {
@@ -49,16 +50,14 @@ impl Type {
             "bf16x2" => Type::Bf16x2,
             "f32" => Type::F32,
             "f64" => Type::F64,
-            "e4m3x2" => Type::E4m3x2,
-            "e5m2x2" => Type::E5m2x2,
-            _ => return None,
+            other => return other.strip_suffix("x2").and_then(Fp8::of).map(Type::Fp8x2),
         })
     }
 
     pub(crate) fn bytes(self) -> u8 {
         match self {
             Type::Pred | Type::B8 | Type::U8 | Type::S8 => 1,
-            Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 2,
+            Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 | Type::Fp8x2(_) => 2,
             Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::Bf16x2 | Type::F32 => 4,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,
         }
@@ -74,9 +73,6 @@ impl Type {
     }
 
     pub(crate) fn is_float(self) -> bool {
-        matches!(
-            self,
-            Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64 | Type::E4m3x2 | Type::E5m2x2
-        )
+        matches!(self, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64 | Type::Fp8x2(_))
     }
 }

@@ -34,14 +34,9 @@ pub(super) fn one(op: One, a: &Words) -> Words {
         One::F32OfBf16 => map1(a, narrow::f32_of_bf16),
         One::F16OfF32 => map1(a, narrow::f16_of_f32),
         One::Bf16OfF32 => map1(a, narrow::bf16_of_f32),
-        One::F16x2OfE4m3x2 => map1(a, |a| narrow::f16_of_e4m3(a & 0xff) | narrow::f16_of_e4m3(a >> 8 & 0xff) << 16),
-        One::F16x2OfE5m2x2 => map1(a, |a| narrow::f16_of_e5m2(a & 0xff) | narrow::f16_of_e5m2(a >> 8 & 0xff) << 16),
-        One::E4m3x2OfF16x2 => map1(a, |a| {
-            let byte = |half| narrow::e4m3_of_f32(narrow::f32_of_f16(half));
-            byte(a & 0xffff) | byte(a >> 16) << 8
-        }),
-        One::E5m2x2OfF16x2 => map1(a, |a| {
-            let byte = |half| narrow::e5m2_of_f32(narrow::f32_of_f16(half));
+        One::F16x2OfFp8x2(of) => map1(a, |a| of.to_f16(a & 0xff) | of.to_f16(a >> 8 & 0xff) << 16),
+        One::Fp8x2OfF16x2(to) => map1(a, |a| {
+            let byte = |half| to.of_f32(narrow::f32_of_f16(half));
             byte(a & 0xffff) | byte(a >> 16) << 8
         }),
         One::S32OfF32 => map1(a, convert::s32_of_f32),
@@ -103,8 +98,7 @@ pub(super) fn two(op: Two, a: &Words, b: &Words) -> Words {
         Two::Copysign => map2(a, b, single::copysign),
         Two::F16x2OfF32 => map2(a, b, |a, b| narrow::f16_of_f32(a) << 16 | narrow::f16_of_f32(b)),
         Two::Bf16x2OfF32 => map2(a, b, |a, b| narrow::bf16_of_f32(a) << 16 | narrow::bf16_of_f32(b)),
-        Two::E4m3x2OfF32 => map2(a, b, |a, b| narrow::e4m3_of_f32(a) << 8 | narrow::e4m3_of_f32(b)),
-        Two::E5m2x2OfF32 => map2(a, b, |a, b| narrow::e5m2_of_f32(a) << 8 | narrow::e5m2_of_f32(b)),
+        Two::Fp8x2OfF32(to) => map2(a, b, |a, b| to.of_f32(a) << 8 | to.of_f32(b)),
         Two::Pack16 => map2(a, b, |a, b| a & 0xffff | b << 16),
         Two::AddF16x2
         | Two::SubF16x2

@@ -52,35 +52,61 @@ pub(crate) fn bf16_of_f32(bits: u32) -> u32 {
     if bits & 0x7fff_ffff > 0x7f80_0000 { NAN_16 } else { rounded }
 }
 
-/// `.satfinite`: what is too large becomes the largest number.
-#[inline(always)]
-pub(crate) fn e4m3_of_f32(bits: u32) -> u32 {
-    let magnitude = bits & 0x7fff_ffff;
-    let rounded = narrow(magnitude, 7, 3);
-    let finite = if magnitude >= 0x43e0_0000 { 0x7e } else { rounded };
-    if magnitude > 0x7f80_0000 { 0x7f } else { finite | ((bits >> 24) & 0x80) }
+/// A float of 8 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fp8 {
+    E4m3,
+    E5m2,
 }
 
-/// `.satfinite`: what is too large becomes the largest number.
-#[inline(always)]
-pub(crate) fn e5m2_of_f32(bits: u32) -> u32 {
-    let magnitude = bits & 0x7fff_ffff;
-    let rounded = narrow(magnitude, 15, 2);
-    let finite = if magnitude >= 0x4760_0000 { 0x7b } else { rounded };
-    if magnitude > 0x7f80_0000 { 0x7f } else { finite | ((bits >> 24) & 0x80) }
+/// The format of a float of 8 bits.
+struct Format {
+    /// The bias of the exponent.
+    bias: u32,
+    /// The bits of the mantissa.
+    mantissa: u32,
+    /// The largest number, and its byte.
+    largest: (f32, u32),
+    /// The last byte that is no NaN.
+    last: u32,
 }
 
-#[inline(always)]
-pub(crate) fn f16_of_e4m3(byte: u32) -> u32 {
-    // The byte's exponent and mantissa as an f32 that is too small by a power of two.
-    let value = f((byte & 0x7f) << 20) * f((127 + 120) << 23);
-    let half = f16_of_f32(value.to_bits());
-    if byte & 0x7f == 0x7f { NAN_16 } else { half | ((byte & 0x80) << 8) }
-}
+impl Fp8 {
+    /// Reads a name of PTX.
+    pub(crate) fn of(name: &str) -> Option<Fp8> {
+        match name {
+            "e4m3" => Some(Fp8::E4m3),
+            "e5m2" => Some(Fp8::E5m2),
+            _ => None,
+        }
+    }
 
-#[inline(always)]
-pub(crate) fn f16_of_e5m2(byte: u32) -> u32 {
-    if byte & 0x7f > 0x7c { NAN_16 } else { (byte & 0xff) << 8 }
+    #[inline(always)]
+    fn format(self) -> Format {
+        match self {
+            Fp8::E4m3 => Format { bias: 7, mantissa: 3, largest: (448.0, 0x7e), last: 0x7e },
+            Fp8::E5m2 => Format { bias: 15, mantissa: 2, largest: (57344.0, 0x7b), last: 0x7c },
+        }
+    }
+
+    /// `.satfinite`: what is too large becomes the largest number.
+    #[inline(always)]
+    pub(crate) fn of_f32(self, bits: u32) -> u32 {
+        let Format { bias, mantissa, largest: (largest, byte), .. } = self.format();
+        let magnitude = bits & 0x7fff_ffff;
+        let rounded = narrow(magnitude, bias, mantissa);
+        let finite = if magnitude >= largest.to_bits() { byte } else { rounded };
+        if magnitude > 0x7f80_0000 { 0x7f } else { finite | ((bits >> 24) & 0x80) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn to_f16(self, byte: u32) -> u32 {
+        let Format { bias, mantissa, last, .. } = self.format();
+        // The byte's exponent and mantissa as an f32 that is too small by a power of two. Infinity is above all f16.
+        let value = f((byte & 0x7f) << (23 - mantissa)) * f((127 + 127 - bias) << 23);
+        let half = f16_of_f32(value.to_bits());
+        if byte & 0x7f > last { NAN_16 } else { half | ((byte & 0x80) << 8) }
+    }
 }
 
 /// Rounds an f64 to f16 or bf16. The last bit of the f64 is set if something smaller was cut off.
@@ -178,7 +204,7 @@ mod tests {
     #[test]
     fn every_byte_widens() {
         for byte in 0..256 {
-            let (e4m3, e5m2) = (f16_of_e4m3(byte), f16_of_e5m2(byte));
+            let (e4m3, e5m2) = (Fp8::E4m3.to_f16(byte), Fp8::E5m2.to_f16(byte));
             if byte & 0x7f == 0x7f {
                 assert_eq!(e4m3, NAN_16);
             } else {
@@ -206,11 +232,19 @@ mod tests {
     #[test]
     fn singles_narrow_around_every_byte() {
         for value in around((0..0x7f).map(|byte| byte_value(byte, 7, 3) as f32)) {
-            assert_eq!(e4m3_of_f32(value.to_bits()), nearest_byte(value.clamp(-1e6, 1e6), 7, 3, 0x7e), "{value:e}");
+            assert_eq!(
+                Fp8::E4m3.of_f32(value.to_bits()),
+                nearest_byte(value.clamp(-1e6, 1e6), 7, 3, 0x7e),
+                "{value:e}"
+            );
         }
         for value in around((0..0x7c).map(|byte| byte_value(byte, 15, 2) as f32)) {
-            assert_eq!(e5m2_of_f32(value.to_bits()), nearest_byte(value.clamp(-1e6, 1e6), 15, 2, 0x7b), "{value:e}");
+            assert_eq!(
+                Fp8::E5m2.of_f32(value.to_bits()),
+                nearest_byte(value.clamp(-1e6, 1e6), 15, 2, 0x7b),
+                "{value:e}"
+            );
         }
-        assert_eq!([e4m3_of_f32(0xffc0_0000), e5m2_of_f32(NAN)], [0x7f; 2]);
+        assert_eq!([Fp8::E4m3.of_f32(0xffc0_0000), Fp8::E5m2.of_f32(NAN)], [0x7f; 2]);
     }
 }

@@ -1,5 +1,7 @@
 //! The operations of each kind of instruction, and the special registers.
 
+use crate::numerics::narrow::Fp8;
+
 /// Word from one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum One {
@@ -32,11 +34,9 @@ pub(crate) enum One {
     F16OfF32,
     Bf16OfF32,
     /// Both halves at once, from two bytes.
-    F16x2OfE4m3x2,
-    F16x2OfE5m2x2,
+    F16x2OfFp8x2(Fp8),
     /// Two bytes, from both halves.
-    E4m3x2OfF16x2,
-    E5m2x2OfF16x2,
+    Fp8x2OfF16x2(Fp8),
     /// f32 to an integer, by truncation. Other roundings come before it as an operation of their own.
     S32OfF32,
     U32OfF32,
@@ -97,8 +97,7 @@ pub(crate) enum Two {
     F16x2OfF32,
     Bf16x2OfF32,
     /// Two bytes from two f32, the first one in the upper byte.
-    E4m3x2OfF32,
-    E5m2x2OfF32,
+    Fp8x2OfF32(Fp8),
     /// Low halves of both, the first one in the lower half.
     Pack16,
     /// Both halves at once, here and below.
