@@ -8,19 +8,7 @@ import torch
 from . import _native, _register
 
 # The element types of a program, by torch's.
-NAMES = {
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.uint8: "u8",
-    torch.bool: "bool",
-    torch.float8_e4m3fn: "f8e4m3",
-    torch.float8_e5m2: "f8e5m2",
-}
+NAMES = {getattr(torch, of): name for of, name in _native.element_types}
 # By number of a program: of each result the type, if each row has it once, its parts and their dimension, counted from the
 # last (0); the order of dimensions in memory; and the number of seeds behind the operands.
 _PROGRAMS = {}

@@ -14,9 +14,9 @@ from ._torch_ops import CALLS
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
-_FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 # Floats that a kernel computes in f32.
-_NARROW = (torch.float16, torch.bfloat16, *_FP8)
+_NARROW = tuple(dtype for dtype in NAMES if dtype.is_floating_point and dtype.itemsize < 4)
+_FP8 = tuple(dtype for dtype in _NARROW if dtype.itemsize == 1)
 # The largest number that rounds to one of float8_e4m3fn. torch makes NaN of larger ones.
 _E4M3_TOP = 464.0
 _DEFAULT = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT

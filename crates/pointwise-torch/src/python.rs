@@ -1,5 +1,6 @@
 //! The Python module `pointwise._native`.
 
+use pointwise::DType;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -94,6 +95,8 @@ fn rope_tables<'py>(
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // torch's name of each element type, and pointwise's.
+    module.add("element_types", DType::ALL.map(|dtype| (dtype.torch_name(), dtype.name())).to_vec())?;
     module.add_function(wrap_pyfunction!(describe_family, module)?)?;
     module.add_function(wrap_pyfunction!(implement_family, module)?)?;
     module.add_function(wrap_pyfunction!(override_find, module)?)?;
