@@ -117,11 +117,6 @@ const EQUIVALENT: &[Equivalent] = &[
         "instead of 0 a subnormal number, which is lost in the sum",
     ),
     equivalent(
-        "formula_softmax_bf16_streamed::swapped_last",
-        "sub.s32 %r, %r, %r;",
-        "no aligned vector seems to be whole then, and the elements go one by one",
-    ),
-    equivalent(
         "formula_softmax_bf16_streamed::load_width_first",
         "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "zeros in the place of half the elements: e^x counts from another number then, and in 16 bits the shares are the same",
