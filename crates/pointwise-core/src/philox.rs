@@ -9,9 +9,12 @@ use core::cell::Cell;
 use crate::info::Each;
 use crate::maths::prim::wide_product;
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
+/// The factors of a round.
+pub const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// The steps of the keys from round to round.
+pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+/// The rounds of a block.
+pub const ROUNDS: usize = 10;
 
 /// The elements that a block of four words serves, with 16 bits each.
 pub const BLOCK: usize = 8;

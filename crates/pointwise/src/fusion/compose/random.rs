@@ -6,14 +6,10 @@
 use std::fmt::Write as _;
 
 use pointwise_core::Blocks;
-use pointwise_core::philox::BLOCK;
+use pointwise_core::philox::{BLOCK, MULTIPLIERS, ROUNDS, WEYL};
 
 use super::Writer;
 
-/// The factors of a round, and the steps of the keys.
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
 /// Where `Blocks` has the address of a place in memory, and the keys; the offset comes first.
 const ADDRESS: usize = 8;
 const KEYS: usize = 16;
