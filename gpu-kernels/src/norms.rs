@@ -42,7 +42,7 @@ pub fn add_rms_norm<T: Real>(
 }
 
 /// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`, by the biased variance. Source: `torch.nn.functional.layer_norm`.
-#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, saves(x, weight, bias, eps))]
+#[op(f32, f16, bf16, ulp = 8, grad_ulp = 16, __hints(few_registers), saves(x, weight, bias, eps))]
 pub fn layer_norm<T: Real>(
     x: T,
     #[weight] weight: T,

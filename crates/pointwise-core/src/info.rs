@@ -149,7 +149,7 @@ pub struct Properties {
     /// for one of them. A number as an operand is rounded to the element type first where PyTorch's CUDA kernels do so.
     pub function: Option<BinaryFunction>,
     /// The hint `few_registers`: kernels of gradients keep to 32 registers in f32 and to 48 in 16 bits, and kernels that hold a row
-    /// to 64 in 16 bits, a few less than the assembler takes by itself, so that more threads fit a multiprocessor.
+    /// to 64 or 72 in 16 bits, a few less than the assembler takes by itself, so that more threads fit a multiprocessor.
     pub few_registers: bool,
     /// The hint `truths`: the result is a bool that depends only on the truth of the operands
     /// ([`Value::truth`](crate::Value::truth)). **A promise**: for elements of 8 and 16 bits kernels give the formula

@@ -19,7 +19,7 @@ use pointwise_core::launch::{ROW_SPLITS, Steps};
 use pointwise_core::rows::{MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, most_threads};
 
 pub use self::fold::fold;
-use self::part::{Part, all};
+use self::part::{Part, all, is_crowded};
 pub use self::sums::{Chunks, held_sum, streamed_sum};
 use crate::formula::Tensors;
 use crate::packed::Packed;
@@ -69,7 +69,9 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    if const { O::INFO.properties.few_registers } && L > 4 {
+    if const { is_crowded(&O::INFO, L, V) } {
+        thread::at_most_registers::<72>();
+    } else if const { O::INFO.properties.few_registers } && L > 4 {
         thread::at_most_registers::<64>();
     } else if const { !O::INFO.properties.of_family || counted_tensors(&O::INFO) > 3 } {
         few_registers::<O>();
@@ -85,7 +87,7 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe {
         part.write_of_row::<E>(&row);
-        part.write::<E, L, V>(&held, &row, part.thread);
+        part.write::<E, L, V>(&part.again::<L, V>(&held, &row, O::ROUNDS.len()), &row, part.thread);
     }
 }
 

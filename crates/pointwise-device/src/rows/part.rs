@@ -2,11 +2,10 @@
 
 use core::ops::Deref;
 
-use pointwise_core::Logic;
-use pointwise_core::Word;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
-use pointwise_core::rows::{MAX_GIVEN, Reduction, RowData, RowOp, RowState};
+use pointwise_core::rows::{MAX_GIVEN, Reduction, RowData, RowOp, RowState, SINGLES, first_answer};
+use pointwise_core::{Logic, OpInfo, Word};
 
 use super::Shape;
 use super::elements::{Lanes, store};
@@ -31,6 +30,8 @@ pub(super) struct Span<const N: usize, const R: usize> {
     pub(super) once: [u64; N],
     /// The elements of the row; 0 for a thread without a row, which others of its warp wait for.
     pub(super) len: u32,
+    /// Zero, which neither compiler nor assembler knows.
+    zero: u32,
     /// True if the row exists.
     pub(super) is_there: bool,
     /// The threads of the row.
@@ -64,6 +65,11 @@ pub(super) const fn all<const N: usize>() -> u32 {
 #[inline(always)]
 pub(super) const fn is_row_operand<O: OpData>(k: usize) -> bool {
     O::INFO.row_operands >> k & 1 == 1
+}
+
+/// True if a thread holds four vectors of 16 bits of several operands, in a kernel that keeps to few registers.
+pub(super) const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
+    info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
 
 /// True if the formula asks for a largest or smallest value. What it sums behind that is an exponential, as in softmax: to compute it
@@ -144,7 +150,9 @@ where
         }
         let Shape { threads, .. } = shape;
         let len = if is_there { shape.len } else { 0 };
-        Part { span: Span { results, operands, moving, once, len, threads, thread, is_there }, op }
+        // Only streamed rows are read by single elements.
+        let zero = tensors.mode & SINGLES;
+        Part { span: Span { results, operands, moving, once, len, zero, threads, thread, is_there }, op }
     }
 
     /// True if every operand has an element for each of the row.
@@ -169,11 +177,36 @@ where
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(at most 4: round < O::ROUNDS.len() => {
             let mut sums = Sums::<L>::new::<O>(round);
-            self.add::<E, L, V>(&mut sums, round, held, &row, self.thread);
+            self.add::<E, L, V>(&mut sums, round, &self.again::<L, V>(held, &row, round), &row, self.thread);
             sums.finish::<O>(round, &mut row, self.threads);
         });
         self.op.solve(&mut row);
         row
+    }
+
+    /// Returns what is held for a round, the number of all rounds for the results: the same bits, but where the op keeps to few
+    /// registers and a thread holds much, neither compiler nor assembler knows them before the round's answers. What the round
+    /// before has made of them takes no registers then.
+    #[inline(always)]
+    pub(super) fn again<const L: usize, const V: usize>(
+        &self,
+        held: &[[[u64; 2]; N]; V],
+        row: &RowState<f32>,
+        round: usize,
+    ) -> [[[u64; 2]; N]; V] {
+        let mut again = *held;
+        if const { is_crowded(&O::INFO, L, V) } && round > 0 {
+            let zero = row.answers[first_answer(O::ROUNDS, round) - 1].to_bits() & self.zero;
+            unroll!(at most 4: j < V => {
+                unroll!(at most 12: k < N => {
+                    // Weights are not looked at before the results.
+                    if const { O::INFO.weight_operands } >> k & 1 == 0 {
+                        unroll!(at most 2: i < 2 => { again[j][k][i] ^= zero as u64 | (zero as u64) << 32; });
+                    }
+                });
+            });
+        }
+        again
     }
 
     /// Answers all rounds of a row of `len` elements, which is read for each of them: `V` vectors at a time.
