@@ -1,7 +1,7 @@
 //! Calls of ops by definition, and checks of their results.
 
 use pointwise::{
-    DType, Error, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
+    DType, ErrorKind, Number, Operand, Result, Strategy, Tensor, TensorView, TensorViewMut,
     info::{Accuracy, OpInfo},
     kernel::OpDef,
 };
@@ -70,7 +70,7 @@ pub fn run_into(
 /// Fails if the library refuses the call.
 pub fn run(def: &'static OpDef, set: &[Number], strategy: Strategy, operands: &[Tensor]) -> Result<Vec<Tensor>> {
     let value = operands.iter().enumerate().find(|(k, _)| !def.info.is_bool(*k));
-    let Some((_, value)) = value else { return Err(wrong_count(&def.info, operands.len())) };
+    let Some((_, value)) = value else { return Err(judge::wrong_count(&def.info, operands.len())) };
     let mut results = Vec::new();
     for k in 0..def.info.results.len() {
         results.push(Tensor::zeros(value.device(), def.info.result_type(k, value.dtype()), value.shape())?);
@@ -93,12 +93,6 @@ pub fn run_views(
 ) -> Result<()> {
     let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
     run_into(def, set, strategy, &operands, results)
-}
-
-/// Returns the error that tells how many operands an op has.
-pub(crate) fn wrong_count(info: &OpInfo, got: usize) -> Error {
-    let why = format!("{} has {}: {}", info.name, info.operands.len(), info.operands.join(", "));
-    ErrorKind::Parameter { name: "operands", value: got.to_string(), why }.into()
 }
 
 /// Returns the bound of an op's results: exact if they must follow PyTorch's steps, each rounded to f32.
@@ -127,7 +121,7 @@ pub fn reports(
 ) -> Result<Vec<Report>> {
     let info = &def.info;
     if operands.len() != info.operands.len() || results.len() != info.results.len() {
-        return Err(wrong_count(info, operands.len()));
+        return Err(judge::wrong_count(info, operands.len()));
     }
     let typed = operands.iter().enumerate().map(|(k, bytes)| (info.operand_type(k, dtype), &**bytes));
     let all = typed.chain(results.iter().enumerate().map(|(k, y)| (info.result_type(k, dtype), &**y)));

@@ -3,7 +3,6 @@
 use pointwise::{DType, Number, Result, info::Accuracy, kernel::OpDef};
 use pointwise_core::Element;
 
-use crate::calls::wrong_count;
 use crate::judge::{self, Expected, Report};
 use crate::with_element;
 
@@ -29,7 +28,9 @@ fn allowed(accuracy: Accuracy, dtype: DType, scale: f64, x: f64) -> f64 {
 /// An element type or a parameter that the op does not take; other operands than `grad` and `x`.
 pub(crate) fn of_one(def: &OpDef, dtype: DType, set: &[Number], operands: &[Vec<u8>], y: &[u8]) -> Result<Report> {
     let stepped = def.stepped(dtype, set)?;
-    let (Some(stepped), [grad, x]) = (stepped, operands) else { return Err(wrong_count(&def.info, operands.len())) };
+    let (Some(stepped), [grad, x]) = (stepped, operands) else {
+        return Err(judge::wrong_count(&def.info, operands.len()));
+    };
     let mut report = Report::default();
     with_element!(dtype, E => {
         let pairs = grad.chunks_exact(size_of::<E>()).zip(x.chunks_exact(size_of::<E>()));
@@ -55,7 +56,7 @@ pub(crate) fn of_several(
     results: &[Vec<u8>],
 ) -> Result<Vec<Report>> {
     let info = &def.info;
-    let Some(stepped) = def.stepped(dtype, set)? else { return Err(wrong_count(info, operands.len())) };
+    let Some(stepped) = def.stepped(dtype, set)? else { return Err(judge::wrong_count(info, operands.len())) };
     let mut reports = vec![Report::default(); results.len()];
     with_element!(dtype, E => {
         let at = |bytes: &[u8], i: usize| {

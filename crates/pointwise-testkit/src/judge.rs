@@ -3,7 +3,11 @@
 use std::fmt;
 
 use pointwise::element::{Format, is_fp8};
-use pointwise::{DType, ErrorKind, Number, Result, info::Accuracy, kernel::OpDef};
+use pointwise::{
+    DType, Error, ErrorKind, Number, Result,
+    info::{Accuracy, OpInfo},
+    kernel::OpDef,
+};
 use pointwise_core::{Element, Value};
 
 use crate::with_element;
@@ -193,6 +197,12 @@ pub fn unary(def: &OpDef, dtype: DType, params: &[Number], x: &[u8], y: &[u8]) -
         }
     }));
     Ok(report)
+}
+
+/// Returns the error that tells how many operands an op has.
+pub(crate) fn wrong_count(info: &OpInfo, got: usize) -> Error {
+    let why = format!("{} has {}: {}", info.name, info.operands.len(), info.operands.join(", "));
+    ErrorKind::Parameter { name: "operands", value: got.to_string(), why }.into()
 }
 
 /// Fails unless operands and results have the same number of elements.
