@@ -1,13 +1,11 @@
-//! A call: operands viewed where they lie, results allocated beside them, one launch, and the node of candle's graph.
-
-use std::sync::Arc;
+//! A call: operands viewed where they lie, results allocated beside them, and one launch.
 
 use candle_core::op::BackpropOp;
 use candle_core::{DType as CandleType, Result, Shape as CandleShape, Storage, Tensor, Var};
 use pointwise::{DType, Number, Operand, Shape, Stream, TensorViewMut};
 
-use crate::graph;
-use crate::memory::{Queue, View, error, view};
+use crate::memory::{View, error};
+use crate::queue::{Queue, view};
 
 /// An operand: a tensor, or a number that stands for a tensor of any shape.
 #[derive(Clone, Debug)]
@@ -117,12 +115,6 @@ pub(crate) trait Call: Send + Sync + 'static {
     fn gradients(&self, results: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
 }
 
-/// Runs a call, and returns its results as nodes of candle's graph.
-pub(crate) fn call(call: impl Call) -> Result<Vec<Tensor>> {
-    let made = forward(&call)?;
-    graph::attach(Arc::new(call), made)
-}
-
 /// Runs a call, and returns its results without a graph.
 pub(crate) fn call_detached(call: &impl Call) -> Result<Vec<Tensor>> {
     Ok(forward(call)?.into_iter().map(detached).collect())
@@ -134,7 +126,10 @@ pub(crate) fn detached((storage, shape): Made) -> Tensor {
 }
 
 /// Locks the operands for reading, allocates the results and runs the op.
-fn forward(call: &impl Call) -> Result<Vec<Made>> {
+///
+/// # Errors
+/// Fails for numbers alone, for operands that the op does not take, and as the op does.
+pub(crate) fn forward(call: &impl Call) -> Result<Vec<Made>> {
     let args = call.operands();
     let Some(first) = args.iter().find_map(Arg::tensor) else {
         return Err(error(format!("{} of numbers alone: give at least one tensor", call.name())));

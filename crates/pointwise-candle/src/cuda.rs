@@ -12,9 +12,6 @@ use pointwise::{DType, Device, Stream};
 
 use crate::memory::{Owner, View, check_bounds, dtype, error, for_each_type, geometry, seen_as};
 
-/// Tells other streams of cudarc's that a buffer is in use, when it is dropped.
-pub(crate) type Used<'a> = SyncOnDrop<'a>;
-
 /// candle's stream of a device.
 pub(crate) struct Queue {
     candle: CudaDevice,
@@ -64,8 +61,8 @@ impl Queue {
     }
 }
 
-/// A buffer's address, length and type, and the note of its use.
-type Buffer<'a> = (u64, usize, CandleType, Used<'a>);
+/// A buffer's address, length and type, and what tells other streams of cudarc's that it is in use, when it is dropped.
+type Buffer<'a> = (u64, usize, CandleType, SyncOnDrop<'a>);
 
 /// Views a storage's elements to read them. The stream waits for what writes them, as far as cudarc tracks it.
 ///

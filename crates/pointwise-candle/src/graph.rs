@@ -15,17 +15,27 @@ use candle_core::{
     CpuStorage, CudaStorage, CustomOp1, CustomOp2, CustomOp3, Layout, MetalStorage, Result, Shape, Storage, Tensor,
 };
 
-use crate::call::{Call, Made, detached};
-use crate::memory::{NO_METAL, Queue, error};
+use crate::call::{Call, Made, detached, forward};
+use crate::memory::{NO_METAL, error};
+use crate::queue::Queue;
 
 /// The operands of a custom op of candle's, at most.
 const OPERANDS: usize = 3;
+
+/// Runs a call, and returns its results as nodes of candle's graph.
+///
+/// # Errors
+/// Fails as [`forward`] does, and where a token cannot be allocated.
+pub(crate) fn call(call: impl Call) -> Result<Vec<Tensor>> {
+    let made = forward(&call)?;
+    attach(Arc::new(call), made)
+}
 
 /// Ties results to the operands that candle tracks.
 ///
 /// # Errors
 /// Fails where a token cannot be allocated.
-pub(crate) fn attach(call: Arc<dyn Call>, made: Vec<Made>) -> Result<Vec<Tensor>> {
+fn attach(call: Arc<dyn Call>, made: Vec<Made>) -> Result<Vec<Tensor>> {
     let is_tracked = |k: &usize| call.operands()[*k].tensor().is_some_and(|x| x.track_op() && x.dtype().is_float());
     let tracked: Vec<usize> = (0..call.operands().len()).filter(is_tracked).collect();
     if tracked.is_empty() {

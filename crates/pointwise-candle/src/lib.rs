@@ -60,6 +60,7 @@ mod graph;
 mod inplace;
 mod memory;
 mod op;
+mod queue;
 mod random;
 mod rope;
 

@@ -1,11 +1,10 @@
-//! candle's storages as pointwise's views, without a copy, and new storages for results.
-
-use candle_core::{CpuStorage, DType as CandleType, Device as CandleDevice, Error, Layout, Result, Storage};
-use pointwise::interop::Foreign;
-use pointwise::{DType, Device, Shape};
+//! candle's memory in pointwise's words: element types, layouts, and the CPU's storages as views, without a copy.
 
 #[cfg(feature = "cuda")]
-use crate::cuda;
+use candle_core::cuda_backend::cudarc::driver::SyncOnDrop;
+use candle_core::{CpuStorage, DType as CandleType, Error, Layout, Result, Storage};
+use pointwise::interop::Foreign;
+use pointwise::{DType, Device, Shape};
 
 /// Keeps a view's memory in order while the view lives: on a GPU, cudarc's record of the use.
 pub(crate) enum Owner<'a> {
@@ -14,7 +13,7 @@ pub(crate) enum Owner<'a> {
     /// The same, and a note to other streams when it is dropped.
     #[cfg(feature = "cuda")]
     #[allow(dead_code)] // held for its drop
-    Stream(cuda::Used<'a>),
+    Stream(SyncOnDrop<'a>),
 }
 
 /// A view of candle's memory.
@@ -26,7 +25,6 @@ macro_rules! for_each_type {
         $do!($($first)* U8, I16, I32, I64, BF16, F16, F32, F8E4M3)
     };
 }
-#[cfg(feature = "cuda")]
 pub(crate) use for_each_type;
 
 /// Makes an error of candle's with pointwise's text.
@@ -109,26 +107,11 @@ pub(crate) fn geometry(layout: &Layout) -> Result<(Shape, Vec<i64>)> {
     Ok((shape, layout.stride().iter().map(|&stride| stride as i64).collect()))
 }
 
-/// Views a tensor's elements where they lie, with any strides. `read_as` names the type that the op reads, if it is not
-/// the memory's: see [`seen_as`].
+/// Views the elements of a CPU storage where they lie, with any strides. `read_as` names the type that the op reads, if it is
+/// not the memory's: see [`seen_as`].
 ///
 /// # Errors
-/// Fails for an element type that pointwise does not have, for more than 8 dimensions, and for Metal.
-pub(crate) fn view<'a>(
-    storage: &'a Storage,
-    layout: &Layout,
-    read_as: Option<DType>,
-    queue: &'a Queue,
-) -> Result<View<'a>> {
-    match (storage, queue) {
-        (Storage::Cpu(storage), Queue::Host) => cpu_view(storage, layout, read_as),
-        #[cfg(feature = "cuda")]
-        (Storage::Cuda(storage), Queue::Stream(queue)) => cuda::view(storage, layout, read_as, queue),
-        (storage, _) => Err(no_device(storage)),
-    }
-}
-
-/// Views the elements of a CPU storage: see [`view`].
+/// Fails for an element type that pointwise does not have, and for more than 8 dimensions.
 pub(crate) fn cpu_view<'a>(storage: &'a CpuStorage, layout: &Layout, read_as: Option<DType>) -> Result<View<'a>> {
     let (pointer, len, stored) = elements(storage)?;
     place(pointer, len, seen_as(stored, read_as)?, layout, false)
@@ -145,7 +128,16 @@ pub(crate) fn cpu_view_mut<'a>(
 }
 
 /// Views elements at a pointer of a borrowed storage.
-fn place<'a>(pointer: *const u8, len: usize, dtype: DType, layout: &Layout, writes: bool) -> Result<View<'a>> {
+///
+/// # Errors
+/// Fails for a layout that reaches beyond them, and for more than 8 dimensions.
+pub(crate) fn place<'a>(
+    pointer: *const u8,
+    len: usize,
+    dtype: DType,
+    layout: &Layout,
+    writes: bool,
+) -> Result<View<'a>> {
     check_bounds(layout, len)?;
     let (shape, strides) = geometry(layout)?;
     let first = pointer.wrapping_add(layout.start_offset() * dtype.size());
@@ -188,7 +180,8 @@ fn elements_mut(storage: &mut CpuStorage) -> Result<(*const u8, usize, CandleTyp
     Ok(for_each_type!(each!()))
 }
 
-fn unknown(storage: &CpuStorage) -> Error {
+/// Refuses a storage of a type that has no ops.
+pub(crate) fn unknown(storage: &CpuStorage) -> Error {
     use candle_core::backend::BackendStorage;
     match dtype(storage.dtype()) {
         Err(error) => error,
@@ -200,143 +193,3 @@ pub(crate) const NO_METAL: &str =
     "a tensor is on Metal, which has no kernels here: move it to the CPU or to CUDA (to_device)";
 #[cfg(not(feature = "cuda"))]
 pub(crate) const NO_CUDA: &str = "a tensor is on CUDA: build with the feature `cuda` of pointwise-candle";
-
-/// Refuses a storage that is not where the call runs.
-fn no_device(storage: &Storage) -> Error {
-    error(match storage {
-        Storage::Metal(_) => NO_METAL,
-        #[cfg(not(feature = "cuda"))]
-        Storage::Cuda(_) => NO_CUDA,
-        _ => "operands are on the CPU and on CUDA: move them to one device (to_device)",
-    })
-}
-
-/// The stream that a call runs on.
-pub(crate) enum Queue {
-    /// The CPU, which has none.
-    Host,
-    /// candle's own stream of a device.
-    #[cfg(feature = "cuda")]
-    Stream(cuda::Queue),
-}
-
-impl Queue {
-    /// Takes the stream of a device.
-    ///
-    /// # Errors
-    /// Fails for Metal, for CUDA without the feature `cuda`, and with the driver.
-    pub(crate) fn of(device: &CandleDevice) -> Result<Queue> {
-        match device {
-            CandleDevice::Cpu => Ok(Queue::Host),
-            #[cfg(feature = "cuda")]
-            CandleDevice::Cuda(device) => cuda::Queue::new(device).map(Queue::Stream),
-            #[cfg(not(feature = "cuda"))]
-            CandleDevice::Cuda(_) => Err(error(NO_CUDA)),
-            CandleDevice::Metal(_) => Err(error(NO_METAL)),
-        }
-    }
-
-    /// Returns the device as pointwise names it.
-    pub(crate) fn device(&self) -> Result<Device> {
-        match self {
-            Queue::Host => Ok(Device::cpu()),
-            #[cfg(feature = "cuda")]
-            Queue::Stream(queue) => queue.device(),
-        }
-    }
-
-    /// Returns the stream, of a GPU.
-    pub(crate) fn stream(&self) -> Option<&pointwise::Stream> {
-        match self {
-            Queue::Host => None,
-            #[cfg(feature = "cuda")]
-            Queue::Stream(queue) => Some(queue.stream()),
-        }
-    }
-
-    /// Allocates a result, whose elements are written before anything reads them: see [`Queue::written`].
-    ///
-    /// # Errors
-    /// Fails for a type that candle does not have, and where there is no memory.
-    pub(crate) fn allocate(&self, dtype: DType, len: usize) -> Result<Storage> {
-        let dtype = candle_dtype(dtype)?;
-        match self {
-            Queue::Host => {
-                macro_rules! each {
-                    ($($name:ident),*) => {
-                        match dtype {
-                            $(CandleType::$name => CpuStorage::$name(room(len)?),)*
-                            other => return Err(error(format!("no results of {}", other.as_str()))),
-                        }
-                    };
-                }
-                Ok(Storage::Cpu(for_each_type!(each!())))
-            }
-            #[cfg(feature = "cuda")]
-            Queue::Stream(queue) => queue.allocate(dtype, len).map(Storage::Cuda),
-        }
-    }
-
-    /// Allocates one f32 of 0.
-    ///
-    /// # Errors
-    /// Fails where there is no memory.
-    pub(crate) fn zero(&self) -> Result<Storage> {
-        match self {
-            Queue::Host => Ok(Storage::Cpu(CpuStorage::F32(vec![0.0]))),
-            #[cfg(feature = "cuda")]
-            Queue::Stream(queue) => queue.zero().map(Storage::Cuda),
-        }
-    }
-
-    /// Views a result that was allocated here to write it.
-    ///
-    /// # Errors
-    /// Fails for more than 8 dimensions.
-    pub(crate) fn target<'a>(&'a self, storage: &'a mut Storage, dtype: DType, shape: &Shape) -> Result<View<'a>> {
-        let layout = Layout::contiguous(shape.dims());
-        match (storage, self) {
-            (Storage::Cpu(storage), Queue::Host) => {
-                macro_rules! each {
-                    ($($name:ident),*) => {
-                        match storage {
-                            $(CpuStorage::$name(v) => (v.as_mut_ptr().cast_const().cast(), v.capacity()),)*
-                            other => return Err(unknown(other)),
-                        }
-                    };
-                }
-                let (pointer, room) = for_each_type!(each!());
-                place(pointer, room, dtype, &layout, true)
-            }
-            #[cfg(feature = "cuda")]
-            (Storage::Cuda(storage), Queue::Stream(queue)) => cuda::view_mut(storage, &layout, Some(dtype), queue),
-            (storage, _) => Err(no_device(storage)),
-        }
-    }
-
-    /// Counts a result's elements in.
-    ///
-    /// # Safety
-    /// An op has written the first `len` elements of the storage, which [`Queue::allocate`] made for as many.
-    pub(crate) unsafe fn written(storage: &mut Storage, len: usize) {
-        macro_rules! each {
-            ($($name:ident),*) => {
-                match storage {
-                    // SAFETY: the elements are written, says the caller, and there is room for them.
-                    $(Storage::Cpu(CpuStorage::$name(v)) => unsafe { v.set_len(len) },)*
-                    _ => {}
-                }
-            };
-        }
-        for_each_type!(each!());
-    }
-}
-
-/// Returns a vector with room for elements.
-fn room<T>(len: usize) -> Result<Vec<T>> {
-    let mut elements = Vec::new();
-    match elements.try_reserve_exact(len) {
-        Ok(()) => Ok(elements),
-        Err(_) => Err(error(format!("no memory for {len} elements"))),
-    }
-}

@@ -8,7 +8,8 @@ use pointwise::info::{self, OpInfo};
 use pointwise::kernel::{Kernel, OpDef};
 use pointwise::{DType, Number, Operand, Philox, Shape, Stream, TensorView, TensorViewMut};
 
-use crate::call::{Arg, Call, call, call_detached, summed_to};
+use crate::call::{Arg, Call, call_detached, summed_to};
+use crate::graph::call;
 use crate::inplace::{self, InPlace};
 use crate::memory::{self, error};
 

@@ -4,9 +4,11 @@ use candle_core::{DType as CandleType, Device, Result, Shape as CandleShape, Ten
 use pointwise::kernel::{DropoutKernel, GeneratorKernel, SinusoidalLayout};
 use pointwise::{DType, Operand, Philox, Shape, Stream, TensorViewMut, kernels};
 
-use crate::call::{Arg, Call, allocated, call, call_detached, detached};
-use crate::memory::{self, Queue, error};
+use crate::call::{Arg, Call, allocated, call_detached, detached};
+use crate::graph::call;
+use crate::memory::{self, error};
 use crate::op::{on, tensor};
+use crate::queue::Queue;
 
 /// Sets each element to 0 with probability `p`, and divides the others by `1 - p`. Element `i`, in row-major order, takes word
 /// `i` of `rng`; `rng.after(n)` is the place behind a call on `n` elements. The gradient draws the same words again.

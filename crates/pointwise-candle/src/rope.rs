@@ -9,9 +9,11 @@ use pointwise::rope::{
 };
 use pointwise::{DType, Operand, Shape, Stream, TensorView, TensorViewMut};
 
-use crate::call::{Arg, Call, call, call_detached};
+use crate::call::{Arg, Call, call_detached};
+use crate::graph::call;
 use crate::inplace::{self, InPlace};
-use crate::memory::{Queue, error};
+use crate::memory::error;
+use crate::queue::Queue;
 
 /// The position of each token. Numbers are u32 (as candle has them), i32 or i64.
 #[derive(Clone, Debug)]
