@@ -5,11 +5,12 @@ use pointwise::kernel::Rng;
 use pointwise::{Device, Number, Operand, Stream};
 
 use crate::abi::Element;
-use crate::call::{Known, RANK, number, say, shape_of_rows, view, view_mut};
-use crate::double;
 use crate::layout::{self, Item};
+use crate::operand::{Known, number};
 use crate::registry::{Call, Form, OpSpec};
+use crate::results::shape_of_rows;
 use crate::tensor::Raw;
+use crate::view::{RANK, say, view, view_mut};
 
 /// A call's tensors.
 pub(crate) struct Aligned {
@@ -119,29 +120,22 @@ impl Aligned {
         self.tensors += 1;
     }
 
-    /// Runs the op.
+    /// True if there is nothing to compute. A row of no elements may have a result.
+    pub(crate) fn is_empty(&self, op: &OpSpec) -> bool {
+        let counted = self.sizes.len().saturating_sub(usize::from(op.form == Form::Rows));
+        self.sizes[..counted].contains(&0)
+    }
+
+    /// Runs the op by pointwise's views, of which f64 has none.
     ///
     /// # Errors
-    /// Errors of the op; f64 on another device than the CPU.
+    /// Errors of the op.
     ///
     /// # Safety
     /// The tensors are alive, of the call's device, and nobody writes to them meanwhile but
     /// in the order of the call's stream.
     pub(crate) unsafe fn run(mut self, with: &With<'_>) -> Result<(), String> {
         let With { op, element, device, stream, params, rng } = *with;
-        // A row of no elements may have a result.
-        let counted = self.sizes.len().saturating_sub(usize::from(op.form == Form::Rows));
-        if self.sizes[..counted].contains(&0) {
-            return Ok(());
-        }
-        if element == Element::F64 {
-            if !device.is_cpu() {
-                return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
-            }
-            let Rng::Philox(rng) = rng else { return Err(format!("the seed of {} is not on the CPU", op.name)) };
-            // SAFETY: the caller's promise, on the CPU.
-            return unsafe { double::run(op, &mut self, params, rng) };
-        }
         if op.has_place() && self.sizes.len() > RANK {
             return Err(format!("{} of more than {RANK} dimensions: make its operands contiguous", op.name));
         }

@@ -16,10 +16,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt};
 
 use crate::abi::Element;
-use crate::call::{Known, launch_on, layout_of_results, own_layouts};
+use crate::call::launch_on;
 use crate::kernel::Library;
 use crate::layout;
+use crate::operand::Known;
 use crate::registry::{Form, OpSpec};
+use crate::results::{layout_of_results, own_layouts};
 use crate::tensor::{Place, Raw};
 
 mod rope;

@@ -1,74 +1,19 @@
-//! One call of an op on torch's tensors: what operands have in common, new results, and the run.
+//! One call of an op on torch's tensors: what operands have in common, new results, the stage, and the run.
 
 use std::sync::OnceLock;
 
-use pointwise::element::{number as number_of, with_element};
 use pointwise::kernel::Rng;
-use pointwise::{DType, Device, Number, Operand, Philox, Stream, TensorView, TensorViewMut};
+use pointwise::{DType, Device, Number, Operand, Philox, Stream};
 
 use crate::abi::{Api, Element, Handle};
 use crate::aligned::{Aligned, With};
 use crate::dense::Copies;
-use crate::layout;
-use crate::registry::{Call, Form, OpSpec, ResultSpec};
+use crate::operand::{Argument, Known, number, of_type, scalar};
+use crate::registry::{Call, OpSpec};
+use crate::results::{layout_of_results, like_operands, own_layouts};
 use crate::tensor::{Place, Raw, Tensor, overlap, shares};
-
-/// An operand.
-#[derive(Debug)]
-pub(crate) enum Argument {
-    /// A tensor.
-    Tensor(Tensor),
-    /// A number.
-    Number(Number),
-}
-
-/// The most dimensions of pointwise's views.
-pub(crate) const RANK: usize = 8;
-
-pub(crate) fn say(error: pointwise::Error) -> String {
-    error.to_string()
-}
-
-/// A number as an op on elements of a type takes it: whole for integers, 0 or 1 for bool.
-pub(crate) fn number(value: Number, element: Element) -> Number {
-    match (element, value) {
-        (Element::Of(DType::Bool), Number::Float(value)) if value == 0.0 || value == 1.0 => Number::Bool(value != 0.0),
-        (Element::Of(DType::Bool), _) => value,
-        (_, Number::Bool(value)) => Number::Int(value.into()),
-        (Element::Of(dtype), Number::Float(value))
-            if !dtype.is_float() && value == value.trunc() && value.abs() < 9e18 =>
-        {
-            Number::Int(value as i64)
-        }
-        _ => value,
-    }
-}
-
-/// A number as a float: `default` for one that is not given.
-pub(crate) fn real(value: Number, default: Option<f64>) -> Option<f64> {
-    match value {
-        Number::Float(value) => Some(value),
-        Number::Int(value) => Some(value as f64),
-        Number::Bool(value) => Some(f64::from(u8::from(value))),
-        _ => default,
-    }
-}
-
-/// A parameter as torch converts it to integers: a factor wraps in u8, bounds of `hardtanh` are cut.
-fn of_type(param: Number, name: &str, element: Element) -> Number {
-    let Number::Float(value) = param else { return param };
-    let is_whole = matches!(element, Element::Of(dtype) if !dtype.is_float());
-    match name {
-        "alpha" if element == Element::Of(DType::U8) && value == value.trunc() => {
-            number(Number::Float(value.rem_euclid(256.0)), element)
-        }
-        "min_val" | "max_val" if element == Element::Of(DType::U8) => {
-            number(Number::Float(value.trunc().clamp(0.0, 255.0)), element)
-        }
-        "min_val" | "max_val" if is_whole => number(Number::Float(value.trunc()), element),
-        _ => number(param, element),
-    }
-}
+use crate::view::{RANK, say, view, view_mut};
+use crate::{double, layout};
 
 /// Makes a random op's source from a tensor of two i64, seed and offset. On the CPU they are read now; on a CUDA device
 /// the kernel reads them, so that a CUDA graph draws anew at each launch.
@@ -95,25 +40,6 @@ pub(crate) unsafe fn draws<'a>(api: &Api, seed: &Tensor) -> Result<Rng<'a>, Stri
             Ok(Rng::Memory(unsafe { view(&device, raw.data, raw.element, raw.sizes, raw.strides) }?))
         }
     }
-}
-
-/// The value of a tensor without dimensions on the CPU: beside tensors of a CUDA device it is a number.
-pub(crate) fn scalar(raw: &Raw<'_>) -> Number {
-    let data = raw.data;
-    // SAFETY: one element of this type.
-    unsafe {
-        match raw.element {
-            Element::F64 => data.cast::<f64>().read().into(),
-            Element::Of(dtype) => with_element!(dtype, E => number_of(data.cast::<E>().read())),
-        }
-    }
-}
-
-/// An operand as it is known: a tensor's memory, or a number.
-#[derive(Clone, Copy)]
-pub(crate) enum Known<'a> {
-    Tensor(Raw<'a>),
-    Number(Number),
 }
 
 /// Runs an op. Results are new tensors, or the tensors of `outs` if there are any.
@@ -241,127 +167,6 @@ fn leader(op: &OpSpec, known: &[Known<'_>]) -> Option<(Element, Place)> {
     found.map(|raw| (if is_free { raw.element } else { Element::Of(op.dtypes[0]) }, raw.place))
 }
 
-/// Sizes and strides of new results in the usual call: operands of one shape, one element after another.
-fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a [i64])> {
-    let mut tensors = known.iter().filter_map(|known| match known {
-        Known::Tensor(raw) => Some(*raw),
-        Known::Number(_) => None,
-    });
-    let first = tensors
-        .next()
-        .filter(|first| op.form == Form::Elementwise && layout::is_contiguous(first.sizes, first.strides))?;
-    tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides).then_some((first.sizes, first.strides))
-}
-
-/// The shape that operands broadcast to. One that each row has once counts with a last dimension of 1; an element of a group as all of
-/// the group.
-///
-/// # Errors
-/// Shapes that do not go together; a last dimension that is no multiple of the group.
-pub(crate) fn shape_of_rows(op: &OpSpec, known: &[Known<'_>]) -> Result<Vec<i64>, String> {
-    let mut shapes = Vec::with_capacity(known.len());
-    for (known, operand) in known.iter().zip(&op.operands) {
-        if let Known::Tensor(raw) = known {
-            let mut sizes = raw.sizes.to_vec();
-            match sizes.last_mut() {
-                _ if operand.is_row && op.group == 0 => sizes.push(1),
-                Some(groups) if operand.is_row && *groups != 1 => *groups = groups.saturating_mul(op.group),
-                _ => {}
-            }
-            shapes.push(sizes);
-        }
-    }
-    let sizes = layout::broadcast(shapes.iter().map(Vec::as_slice))?;
-    if op.group != 0 && sizes.last().is_none_or(|last| last % op.group != 0) {
-        let group = op.group;
-        return Err(format!("{}: the last dimension must be a multiple of {group}, the sizes are {sizes:?}", op.name));
-    }
-    Ok(sizes)
-}
-
-/// Sizes and strides of what each row has once, in a call of `sizes`.
-fn once_a_row(op: &OpSpec, sizes: &[i64]) -> (Vec<i64>, Vec<i64>) {
-    let (mut own, strides) = layout::once_a_row(sizes);
-    match sizes.last() {
-        Some(last) if op.group != 0 => {
-            own.push(last / op.group);
-            let strides = layout::contiguous(&own);
-            (own, strides)
-        }
-        _ => (own, strides),
-    }
-}
-
-/// Sizes and strides of new results, but of those that each row has once.
-///
-/// # Errors
-/// Shapes that do not go together.
-pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
-    let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
-    for (known, operand) in known.iter().zip(&op.operands) {
-        // An operand with an element for each channel does not count.
-        if let (Known::Tensor(raw), false) = (known, operand.is_channel) {
-            tensors.push((raw.sizes, raw.strides));
-        }
-    }
-    Ok(match op.form {
-        Form::Elementwise | Form::Channel => {
-            let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
-            let strides =
-                if op.has_place() { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
-            (sizes, strides)
-        }
-        Form::Halves => {
-            let mut sizes = tensors.first().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
-            match sizes.last_mut() {
-                Some(last) if *last % 2 == 0 => *last /= 2,
-                _ => return Err(format!("{}: the last dimension of x must be even, x is {sizes:?}", op.name)),
-            }
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::HalvesGradient => {
-            let sizes = tensors.last().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::Rows => {
-            let sizes = shape_of_rows(op, known)?;
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::Generator => return Err(format!("{} writes to a tensor that is given", op.name)),
-    })
-}
-
-/// Returns sizes and strides of each result that does not have `sizes`, of an op on rows: those that each row has once, and gradients
-/// of weights that are summed over rows. None for other ops.
-pub(crate) fn own_layouts(op: &OpSpec, known: &[Known<'_>], sizes: &[i64]) -> Vec<Option<(Vec<i64>, Vec<i64>)>> {
-    if op.form != Form::Rows {
-        return Vec::new();
-    }
-    let len = &sizes[sizes.len().saturating_sub(1)..];
-    let is_row = |own: &[i64]| {
-        own.last().is_none_or(|last| len == [*last]) && own.iter().product::<i64>() == len.iter().product::<i64>()
-    };
-    let mut weights = op.results.iter().filter_map(|spec| spec.weight);
-    let is_summed = weights.all(|weight| match &known[weight] {
-        Known::Tensor(raw) => raw.sizes.iter().product::<i64>() == 1 || is_row(raw.sizes),
-        Known::Number(_) => true,
-    });
-    let of = |spec: &ResultSpec| {
-        if spec.is_row {
-            return Some(once_a_row(op, sizes));
-        }
-        let own = match &known[spec.weight.filter(|_| is_summed)?] {
-            Known::Tensor(raw) if is_row(raw.sizes) => raw.sizes,
-            _ => len,
-        };
-        Some((own.to_vec(), layout::contiguous(own)))
-    };
-    op.results.iter().map(of).collect()
-}
-
 /// Runs an op whose tensors are known.
 ///
 /// # Safety
@@ -412,8 +217,11 @@ pub(crate) unsafe fn launch_on(
         refuse_shared(op, known, results)?;
         let aligned = Aligned::new(op, known, results)?;
         let with = With { op, element, device, stream, params, rng };
+        if aligned.is_empty(op) {
+            return Ok(());
+        }
         // SAFETY: the caller's promise.
-        return unsafe { aligned.run(&with) };
+        return unsafe { if element == Element::F64 { double::run(aligned, &with) } else { aligned.run(&with) } };
     }
     let mut operands = Vec::with_capacity(known.len());
     for (known, spec) in known.iter().zip(&op.operands) {
@@ -457,51 +265,6 @@ fn refuse_shared(op: &OpSpec, known: &[Known<'_>], results: &[Raw<'_>]) -> Resul
         }
     }
     Ok(())
-}
-
-/// A view of torch's memory. (f64 has none.)
-///
-/// # Safety
-/// The memory is a tensor's of these dimensions.
-pub(crate) unsafe fn view<'a>(
-    device: &Device,
-    data: *mut u8,
-    element: Element,
-    sizes: &[i64],
-    strides: &[i64],
-) -> Result<TensorView<'a>, String> {
-    let (dtype, shape) = parts(element, sizes)?;
-    // SAFETY: the caller's promise.
-    unsafe { TensorView::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
-}
-
-/// A view of torch's memory, to write.
-///
-/// # Safety
-/// The memory is a tensor's of these dimensions, and nothing else reads it while the view lives.
-pub(crate) unsafe fn view_mut<'a>(
-    device: &Device,
-    data: *mut u8,
-    element: Element,
-    sizes: &[i64],
-    strides: &[i64],
-) -> Result<TensorViewMut<'a>, String> {
-    let (dtype, shape) = parts(element, sizes)?;
-    // SAFETY: the caller's promise.
-    unsafe { TensorViewMut::from_raw_parts(device, data, dtype, &shape[..sizes.len()], strides) }.map_err(say)
-}
-
-/// Type and shape of a view.
-fn parts(element: Element, sizes: &[i64]) -> Result<(DType, [usize; RANK]), String> {
-    let dtype = match element {
-        Element::Of(dtype) => dtype,
-        Element::F64 => return Err("float64 has no kernels here".to_owned()),
-    };
-    let mut shape = [0; RANK];
-    for (to, from) in shape.iter_mut().zip(sizes) {
-        *to = *from as usize;
-    }
-    Ok((dtype, shape))
 }
 
 /// torch's current stream of a device.

@@ -5,10 +5,11 @@
 use pointwise::{Device, Stream, kernels};
 
 use crate::abi::{Api, Element};
-use crate::call::{Known, RANK, say, view, view_mut};
 use crate::layout::{self, Item};
+use crate::operand::Known;
 use crate::registry::{Form, OpSpec};
 use crate::tensor::{Raw, Tensor, overlap};
+use crate::view::{RANK, say, view, view_mut};
 
 /// The copies of a call's operands.
 pub(crate) struct Copies(Vec<Option<Tensor>>);

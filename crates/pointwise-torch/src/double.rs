@@ -1,16 +1,17 @@
 //! Ops in f64 on the CPU, block by block: arithmetic in loops that vectorise, all others by the formula that checks the
 //! kernels, element by element. It is what `gradcheck` needs; functions have no fast path.
 
-use pointwise::kernel::{At, Draw};
+use pointwise::Number;
+use pointwise::kernel::{At, Draw, Rng};
 use pointwise::prelude::Num;
-use pointwise::{Number, Philox};
 use serde_json::Value;
 
 use crate::abi::Element;
-use crate::aligned::Aligned;
-use crate::call::{real, say};
+use crate::aligned::{Aligned, With};
 use crate::layout::{self, Item};
+use crate::operand::real;
 use crate::registry::{OpSpec, ParamSpec};
+use crate::view::say;
 
 /// Elements of a block. The nearest cache holds a block of an operand and of a result together.
 const BLOCK: usize = 512;
@@ -173,23 +174,29 @@ unsafe fn block(
 /// Runs an op in f64.
 ///
 /// # Errors
-/// An op without a formula in f64, or parameters that it does not take.
+/// Another device than the CPU; an op without a formula in f64, or parameters that it does not take.
 ///
 /// # Safety
-/// The items are tensors of the CPU, of f64 (bools apart), with the call's dimensions.
-pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng: Philox) -> Result<(), String> {
+/// The items are tensors of the call's device, of f64 (bools apart), with the call's dimensions; they are alive, and nobody
+/// writes to them meanwhile.
+pub(crate) unsafe fn run(call: Aligned, with: &With<'_>) -> Result<(), String> {
+    let With { op, device, params, rng, .. } = *with;
+    if !device.is_cpu() {
+        return Err(format!("{} of float64 on CUDA: use torch's op, or convert to float32", op.name));
+    }
+    let Rng::Philox(rng) = rng else { return Err(format!("the seed of {} is not on the CPU", op.name)) };
     let formula = op.double(params).map_err(say)?;
     let arithmetic = arithmetic(op, params);
-    let Aligned { sizes, items, operands, tensors } = call;
+    let Aligned { sizes, mut items, operands, tensors } = call;
     let numbers =
         operands.iter().map(|operand| operand.map_or_else(|number| real(number, None).unwrap_or(0.0), |_| 0.0));
     let mut x: Vec<Column> = numbers.map(|number| [number; BLOCK]).collect();
-    let mut y = vec![[0.0; BLOCK]; items.len() - *tensors];
+    let mut y = vec![[0.0; BLOCK]; items.len() - tensors];
     let (mut given, mut made) = (vec![0.0; x.len()], vec![0.0; y.len()]);
     let shape: Vec<usize> = sizes.iter().map(|&size| size as usize).collect();
     let draw = Draw { blocks: rng.blocks(), ..Draw::of(op.random, &shape) };
     let mut element = 0_u64;
-    layout::each(1, sizes, items, &mut |sizes, items| {
+    layout::each(1, &sizes, &mut items, &mut |sizes, items| {
         let count = sizes.first().map_or(1, |count| *count as usize);
         for start in (0..count).step_by(BLOCK) {
             let length = BLOCK.min(count - start);
@@ -197,10 +204,10 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
                 && operands.len() <= MOST
             {
                 // SAFETY: the caller's promise.
-                unsafe { block(arithmetic, items, operands, *tensors, start, length, (&mut x, y)) };
+                unsafe { block(arithmetic, items, &operands, tensors, start, length, (&mut x, y)) };
                 continue;
             }
-            for (x, operand) in x.iter_mut().zip(&*operands) {
+            for (x, operand) in x.iter_mut().zip(&operands) {
                 if let Ok(k) = operand {
                     // SAFETY: the caller's promise.
                     unsafe { load(&items[*k], start, &mut x[..length]) };
@@ -213,7 +220,7 @@ pub(crate) unsafe fn run(op: &OpSpec, call: &mut Aligned, params: &[Number], rng
                 formula(&given, at, &mut made);
                 y.iter_mut().zip(&made).for_each(|(y, made)| y[i] = *made);
             }
-            for (item, y) in items[*tensors..].iter().zip(&y) {
+            for (item, y) in items[tensors..].iter().zip(&y) {
                 // SAFETY: the caller's promise.
                 unsafe { store(item, start, &y[..length]) };
             }

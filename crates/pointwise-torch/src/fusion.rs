@@ -8,11 +8,12 @@ use pointwise::{DType, Number, info};
 use serde_json::Value as Json;
 
 use crate::abi::{Api, Element, Handle, Word};
-use crate::call::{Stage, draws, say, view, view_mut};
+use crate::call::{Stage, draws};
 use crate::export::implement_all;
 use crate::kernel::{Arguments, Library, Role};
 use crate::layout;
 use crate::tensor::{Raw, Tensor};
+use crate::view::{say, view, view_mut};
 
 /// A program of which kernels are made.
 struct Program {

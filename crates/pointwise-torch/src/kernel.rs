@@ -11,8 +11,9 @@ use pointwise::Number;
 use pointwise::kernel::Rng;
 
 use crate::abi::{Api, Handle, Kernel, VERSION, Word};
-use crate::call::{self, Argument};
+use crate::call;
 use crate::fusion;
+use crate::operand::Argument;
 use crate::overriding::Override;
 use crate::registry::{self, Form, NumberKind, OpSpec};
 use crate::rope::Rope;

@@ -27,10 +27,13 @@ pub mod export;
 mod fusion;
 mod kernel;
 mod layout;
+mod operand;
 mod overriding;
 #[cfg(feature = "python")]
 mod python;
 mod registry;
+mod results;
 mod rope;
 mod tensor;
 mod threads;
+mod view;

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pointwise::{DType, Number};
 
 use crate::abi::{Api, Element, Handle, Word};
-use crate::call::{self, Known, scalar};
+use crate::call;
 use crate::layout;
+use crate::operand::{Known, scalar};
 use crate::registry::{OpSpec, OperandSpec};
 use crate::tensor::{Place, Raw, Tensor, shares};
 

@@ -7,10 +7,11 @@ use pointwise::rope::{
 };
 
 use crate::abi::{Api, Element, Word};
-use crate::call::{Stage, say, view, view_mut};
+use crate::call::Stage;
 use crate::kernel::Arguments;
 use crate::layout;
 use crate::tensor::{Raw, Tensor};
+use crate::view::{say, view, view_mut};
 
 /// A kernel of the rotary embedding.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 
 use super::{Array, Memory, pointer, released, runtime, to_write};
 use crate::abi::Element;
-use crate::call::view_mut;
 use crate::layout;
 use crate::rope::Settings;
 use crate::tensor::{Place, Raw};
+use crate::view::view_mut;
 
 /// Rotates q, and k if there is one, by tables. Results that are `given` are given away by their `__dlpack__`. With
 /// `outs`, results go there, and nothing is returned.
