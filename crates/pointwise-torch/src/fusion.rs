@@ -8,9 +8,8 @@ use pointwise::{DType, Number, info};
 use serde_json::Value as Json;
 
 use crate::abi::{Api, Element, Handle, Word};
+use crate::arguments::Arguments;
 use crate::call::{Stage, draws};
-use crate::export::implement_all;
-use crate::kernel::{Arguments, Library, Role};
 use crate::layout;
 use crate::tensor::{Raw, Tensor};
 use crate::view::{say, view, view_mut};
@@ -69,16 +68,6 @@ pub(crate) fn program(text: &str) -> Result<usize, String> {
             list.len() - 1
         })
     }))
-}
-
-/// Gives torch the op `pointwise::fused`, for its CPU and CUDA tensors.
-///
-/// # Errors
-/// Fails with torch's errors.
-pub(crate) fn implement(torch: &str) -> Result<(), String> {
-    let is_fused = |role: &Role| matches!(role, Role::Fused);
-    let number = Library::family().roles.iter().position(is_fused).ok_or("there is no kernel of programs")?;
-    implement_all(torch, "pointwise", &format!("CPU fused {number}\nCUDA fused {number}"))
 }
 
 /// The element type of a name.

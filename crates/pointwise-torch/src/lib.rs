@@ -17,6 +17,7 @@
 
 mod abi;
 mod aligned;
+mod arguments;
 #[cfg(feature = "python")]
 mod arrays;
 mod call;

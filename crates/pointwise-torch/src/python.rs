@@ -71,7 +71,9 @@ fn fusion_program(text: &str) -> PyResult<usize> {
 /// Gives torch, whose `libtorch_cpu.so` lies at a path, the op `pointwise::fused`, which runs programs.
 #[pyfunction]
 fn fusion_implement(torch: &str) -> PyResult<()> {
-    fusion::implement(torch).map_err(PyRuntimeError::new_err)
+    let number = Library::family().fused().ok_or_else(|| PyRuntimeError::new_err("there is no kernel of programs"))?;
+    let kernels = format!("CPU fused {number}\nCUDA fused {number}");
+    implement_all(torch, "pointwise", &kernels).map_err(PyRuntimeError::new_err)
 }
 
 /// Cosines and sines of a named rotary embedding for positions from 0 to `length`, one row after another: bytes of f32.

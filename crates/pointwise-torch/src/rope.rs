@@ -7,8 +7,8 @@ use pointwise::rope::{
 };
 
 use crate::abi::{Api, Element, Word};
+use crate::arguments::Arguments;
 use crate::call::Stage;
-use crate::kernel::Arguments;
 use crate::layout;
 use crate::tensor::{Raw, Tensor};
 use crate::view::{say, view, view_mut};
