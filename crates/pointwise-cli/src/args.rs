@@ -1,12 +1,13 @@
 //! The command line of `pointwise`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use pointwise::{DType, Strategy};
 
 use crate::device::device_name;
+use crate::error::Error;
 
 /// The files of `run`: the tensors that it reads and writes.
 const RUN_HELP: &str = "\
@@ -131,6 +132,17 @@ impl Run {
     /// The op; with an expression the file to read, which is the first argument then.
     pub(crate) fn op(&self) -> &str {
         self.op.as_deref().unwrap_or_default()
+    }
+
+    /// The file to read.
+    ///
+    /// # Errors
+    /// None was named.
+    pub(crate) fn input(&self) -> Result<&Path, Error> {
+        let missing = || {
+            Error::Usage(format!("the following required arguments were not provided: <IN>, which {} reads", self.op()))
+        };
+        self.input.as_deref().ok_or_else(missing)
     }
 }
 

@@ -8,7 +8,8 @@ use pointwise_testkit::{judge, with_element};
 
 use crate::error::{Error, Result};
 use crate::registry::Op;
-use crate::tour::{Case, Samples, Verdict, guarded};
+use crate::samples::{Samples, numbers};
+use crate::verdict::{Case, Verdict, guarded};
 
 /// Probability and place of dropout.
 const P: f64 = 0.25;
@@ -56,13 +57,6 @@ fn filled(dtype: DType, x: &[u8], mask: &[u8], got: &[u8]) -> Verdict {
     let wanted: Vec<u8> = pairs.flat_map(|(x, &mask)| if mask != 0 { one.clone() } else { x.to_vec() }).collect();
     let wrong = |at| Verdict::broken(format!("element {at} is neither the operand's nor the value"));
     judge::same_bits(dtype, got, &wanted).map_or_else(Verdict::default, wrong)
-}
-
-/// Elements as numbers.
-pub(crate) fn numbers(dtype: DType, bytes: &[u8]) -> Vec<f64> {
-    with_element!(dtype, E => {
-        bytes.chunks_exact(size_of::<E>()).map(|code| judge::from_bytes::<E>(code).to_f64()).collect()
-    })
 }
 
 fn sinusoidal(device: &Device, dtype: DType) -> Result<Tensor> {

@@ -13,7 +13,9 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use crate::draft::{self, Draft};
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::progress;
-use crate::registry::Named;
+
+/// A result with its name in a file.
+pub(crate) type Named = (&'static str, Tensor);
 
 /// Bytes of the header's length.
 const LENGTH: u64 = 8;

@@ -7,6 +7,7 @@
 
 mod args;
 mod beside;
+mod choices;
 pub mod device;
 mod doctor;
 pub mod draft;
@@ -16,16 +17,21 @@ mod expression;
 mod file;
 mod list;
 mod manual;
+mod number;
 pub mod output;
 pub mod program;
 pub mod progress;
 mod registry;
+mod request;
 mod rope;
 mod run;
+mod samples;
 mod settings;
+mod table;
 mod tour;
 mod unfinished;
 mod values;
+mod verdict;
 
 use std::io::Write;
 use std::process::ExitCode;

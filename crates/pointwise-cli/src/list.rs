@@ -10,10 +10,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::number::is_open;
 use crate::output::line;
 use crate::registry::Op;
 use crate::rope;
-use crate::values::{Beside, beside, is_open};
+use crate::values::{Beside, beside};
 
 /// Runs the command.
 ///

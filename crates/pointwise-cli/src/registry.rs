@@ -1,16 +1,14 @@
-//! The ops of the family as the command runs them: by their data, so that a new op needs no change here.
+//! The ops of the family as the command knows them: by their data, so that a new op needs no change here.
 
 use pointwise::{
-    DType, Device, Number, Operand, Strategy, Tensor,
+    DType, Number, Strategy,
     info::{self, MASKED_FILL, OpInfo},
-    kernel::{Kernel, OpDef},
-    ops,
+    kernel::OpDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 
+use crate::choices::is_of_flag;
 use crate::error::{Error, Result, did_you_mean, nearest};
-use crate::settings::Settings;
-use crate::values;
 
 /// An op's scalar parameters, in the order of [`OpInfo::params`].
 pub(crate) type Params = [Number; MAX_PARAMS];
@@ -29,30 +27,13 @@ impl PartialEq for Op {
     }
 }
 
-/// A result with its name in a file.
-pub(crate) type Named = (&'static str, Tensor);
-
-/// The strategy that ran instead of the given one, and the reason.
-pub(crate) type Replaced = (Strategy, &'static str);
-
-/// A call of an op, but for its operands.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) params: Params,
-    pub(crate) strategy: Strategy,
-    pub(crate) settings: &'a Settings,
-    pub(crate) device: Device,
-    /// The value of `masked_fill`.
-    pub(crate) value: Option<Number>,
-}
-
 impl Op {
     /// Returns every op that listings show: those of `info::every`, with `masked_fill` before those that draw. Dropout stands for
     /// its forms, and an op with a flag for those that the flag chooses.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
         let of = |def: &'static OpDef| Op { info: &def.info, def: Some(def) };
         let masked_fill = [Op { info: &MASKED_FILL, def: None }];
-        let encodings = info::encodings().map(of).filter(|op| !values::is_of_flag(op.info.name));
+        let encodings = info::encodings().map(of).filter(|op| !is_of_flag(op.info.name));
         let others = info::dropout().take(1).map(of).chain(encodings);
         info::all().chain(info::rows()).map(of).chain(masked_fill).chain(others)
     }
@@ -138,65 +119,7 @@ impl Op {
     pub(crate) fn serves(self, strategy: Strategy, dtype: DType) -> bool {
         !self.is_masked_fill() && strategy.serves(self.info(), dtype)
     }
-
-    /// Runs it on operands in the order of their names; [`Number::Default`] stands for an operand that is left out.
-    /// Also says which strategy ran on a CUDA device, if the given one could not serve.
-    ///
-    /// # Errors
-    /// The errors of the library.
-    pub(crate) fn run(self, operands: &[Operand<'_>], request: &Request<'_>) -> Result<(Vec<Named>, Option<Replaced>)> {
-        match operands {
-            [x, open, bound] if self.info.name == CLAMP && is_open(open) => {
-                return Op::chosen("minimum")?.run(&[*x, *bound], request);
-            }
-            [x, bound, open] if self.info.name == CLAMP && is_open(open) => {
-                return Op::chosen("maximum")?.run(&[*x, *bound], request);
-            }
-            _ if operands.len() == self.arguments().len() => {}
-            _ => return Err(self.wrong(operands)),
-        }
-        let Some(def) = self.def else {
-            let ([Operand::View(x), Operand::View(mask)], Some(value)) = (operands, request.value) else {
-                return Err(self.wrong(operands));
-            };
-            return Ok((vec![("y", ops::masked_fill(*x, *mask, value)?)], None));
-        };
-        let kernel = self.kernel(def, operands, request)?;
-        let results = if self.info.is_of_indices() {
-            let settings = request.settings;
-            vec![kernel.generate(&request.device, settings.dtype()?, settings.shape()?.as_slice())?]
-        } else {
-            kernel.run(operands)?
-        };
-        let views: Vec<_> = results.iter().map(Tensor::view).collect();
-        let plan = (!request.device.is_cpu()).then(|| kernel.plan(operands, &views)).transpose()?;
-        let named = self.info.outputs().iter().copied().zip(results).collect();
-        Ok((named, plan.and_then(|plan| Some((plan.strategy, plan.replaced?)))))
-    }
-
-    /// The kernel object of a call.
-    fn kernel(self, def: &'static OpDef, operands: &[Operand<'_>], request: &Request<'_>) -> Result<Kernel<'static>> {
-        let kernel = def.kernel(&request.params).strategy(request.strategy);
-        if !self.info.is_random() {
-            return Ok(kernel);
-        }
-        if !request.settings.is_training()? {
-            // Its probability is checked all the same.
-            kernel.results(operands)?;
-            return Ok(def.kernel(&[Number::Int(0)]));
-        }
-        Ok(kernel.rng(request.settings.place()?))
-    }
-
-    fn wrong(self, operands: &[Operand<'_>]) -> Error {
-        let (name, takes, got) = (self.info.name, self.arguments().join(", "), operands.len());
-        Error::Failed(format!("{name} takes the operands {takes}, got {got}"))
-    }
 }
 
 /// The op whose bounds may be left out.
 const CLAMP: &str = "clamp_tensor";
-
-fn is_open(operand: &Operand<'_>) -> bool {
-    matches!(operand, Operand::Number(Number::Default))
-}

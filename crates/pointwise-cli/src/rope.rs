@@ -9,14 +9,12 @@ use pointwise_testkit::{judge, with_element};
 use serde_json::{Value, json};
 
 use crate::args::Run;
-use crate::beside::numbers;
 use crate::device::device;
 use crate::error::{Error, Result, did_you_mean, nearest};
-use crate::file::{Source, Target};
+use crate::file::{Named, Source, Target};
 use crate::output::{Paint, line};
-use crate::registry::Named;
-use crate::run::input;
-use crate::tour::{CELL, NAME, columns};
+use crate::samples::numbers;
+use crate::table::{CELL, NAME, columns};
 
 /// The element types that the ops take.
 const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
@@ -32,7 +30,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run, def: &'static RopeDef) -> Re
         return Err(Error::Usage(format!("{} chooses its strategy itself: leave --strategy out", def.name)));
     }
     let op = parse_settings(def, &args.set)?;
-    let input = input(args)?;
+    let input = args.input()?;
     let target = Target::new(&args.output)?;
     let device = device(&args.device)?;
 

@@ -1,7 +1,6 @@
 //! `pointwise run`: one op, from a file to a file.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 
 use pointwise::rope::rope_op;
 use pointwise::{DType, Operand, Strategy};
@@ -11,7 +10,8 @@ use crate::device::device;
 use crate::error::{Error, Result};
 use crate::file::{Source, Target};
 use crate::output::line;
-use crate::registry::{Op, Replaced, Request};
+use crate::registry::Op;
+use crate::request::{Replaced, Request};
 use crate::values::{self, Call};
 use crate::{expression, rope};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
             let (name, given) = (asked.info().name, given.display());
             return Err(Error::Usage(format!("{name} makes its tensor from --set alone: leave {given} out")));
         }
-        (false, _) => Some(input(args)?),
+        (false, _) => Some(args.input()?),
     };
     if file.is_none() {
         call.settings.check_complete(false)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
         operands[*k] = Operand::from(tensor);
     }
     let request = Request { params, strategy: args.strategy, settings: &settings, device, value };
-    let (results, replaced) = op.run(&operands, &request)?;
+    let (results, replaced) = request.run(op, &operands)?;
     // Their memory is of use for the copy that is written.
     drop(tensors);
     let described: Vec<_> = results.iter().map(|(name, y)| format!("{name} {} {}", y.dtype(), y.shape())).collect();
@@ -79,16 +79,6 @@ pub(crate) fn run(out: &mut impl Write, args: &Run) -> Result<()> {
         line(out, format!("{}: {described} on {device} -> {}", info.name, args.output.display()))?;
     }
     Ok(())
-}
-
-/// The file to read.
-///
-/// # Errors
-/// None was named.
-pub(crate) fn input(args: &Run) -> Result<&Path> {
-    let missing =
-        || Error::Usage(format!("the following required arguments were not provided: <IN>, which {} reads", args.op()));
-    args.input.as_deref().ok_or_else(missing)
 }
 
 /// Checks that an op takes elements of type `got` for an argument.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::file::Source;
+use crate::number::{number, truth};
 use crate::registry::Op;
-use crate::values;
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Settings {
             Kind::Type => drop(self.dtype()?),
             Kind::Word => drop(self.word(setting.name)?),
             Kind::Flag => drop(self.flag(setting.name)?),
-            Kind::Number => drop(values::number(setting.name, value)?),
+            Kind::Number => drop(number(setting.name, value)?),
         }
         Ok(true)
     }
@@ -140,7 +140,7 @@ impl Settings {
         };
         let name = setting.name;
         if let Some(text) = text {
-            return values::number(name, text).map(Some);
+            return number(name, text).map(Some);
         }
         if !file.has(name) {
             return self.check_complete(false).map(|()| None);
@@ -214,15 +214,6 @@ impl Settings {
 
     fn refuse(&self, name: &str, must: &str) -> Error {
         Error::Usage(format!("{name}={}: must be {must}", self.text(name)))
-    }
-}
-
-/// Reads `true`, `false`, `1` or `0`.
-pub(crate) fn truth(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "1" => Some(true),
-        "false" | "0" => Some(false),
-        _ => None,
     }
 }
 

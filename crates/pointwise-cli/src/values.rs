@@ -3,53 +3,12 @@
 use pointwise::{Number, info::ParamInfo};
 use pointwise_core::op::MAX_PARAMS;
 
+use crate::choices::{CHOICES, Choice};
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::Source;
+use crate::number::{number_or_none, parse};
 use crate::registry::{Op, Params};
 use crate::settings::{self, Setting, Settings};
-
-/// A parameter of PyTorch's that is a word and chooses between ops of the table.
-pub(crate) struct Choice {
-    /// The op that has the parameter.
-    pub(crate) op: &'static str,
-    /// The parameter.
-    pub(crate) param: &'static str,
-    /// Each value and the op it stands for; the first is the default.
-    pub(crate) values: &'static [(&'static str, &'static str)],
-}
-
-const CHOICES: &[Choice] = &[
-    Choice { op: "gelu", param: "approximate", values: &[("none", "gelu"), ("tanh", "gelu_tanh")] },
-    Choice {
-        op: "div",
-        param: "rounding_mode",
-        values: &[("none", "div"), ("trunc", "div_trunc"), ("floor", "floor_divide")],
-    },
-    Choice { op: "alibi", param: "causal", values: &[("false", "alibi"), ("true", "alibi_causal")] },
-    Choice { op: "sinusoidal", param: "halves", values: &[("false", "sinusoidal"), ("true", "sinusoidal_halves")] },
-];
-
-impl Choice {
-    /// True if it is one of false and true.
-    pub(crate) fn is_flag(&self) -> bool {
-        self.values.iter().all(|(word, _)| settings::truth(word).is_some())
-    }
-
-    /// Finds the op of a value.
-    fn chosen(&self, value: &str) -> Result<&'static str> {
-        let is_it = |word: &str| word == value || self.is_flag() && settings::truth(word) == settings::truth(value);
-        self.values.iter().find(|(word, _)| is_it(word)).map(|(_, op)| *op).ok_or_else(|| {
-            let words: Vec<_> = self.values.iter().map(|(word, _)| *word).collect();
-            Error::Usage(format!("{}={value}: must be {}", self.param, words.join(" or ")))
-        })
-    }
-}
-
-/// True if a flag of another op chooses this one.
-pub(crate) fn is_of_flag(name: &str) -> bool {
-    let flags = CHOICES.iter().filter(|choice| choice.is_flag());
-    flags.flat_map(|choice| &choice.values[1..]).any(|(_, op)| *op == name)
-}
 
 /// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
 struct Variant {
@@ -265,70 +224,12 @@ fn unknown(op: Op, name: &str) -> Error {
     Error::Usage(format!("{} has no parameter {name:?}{near} ({known})", op.info().name))
 }
 
-/// A number as PyTorch's users write it: `2`, `-0.5`, `1e-3`, `inf`, `nan`, `true`; `none` for a bound that is open.
-fn parse(info: &ParamInfo, value: &str) -> Result<Number> {
-    number_or_none(info.name, value, is_open(info))
-}
-
-/// Like [`parse`], but the value must be there.
-///
-/// # Errors
-/// Text that is no number.
-pub(crate) fn number(name: &str, value: &str) -> Result<Number> {
-    number_or_none(name, value, false)
-}
-
-fn number_or_none(name: &str, value: &str, is_open: bool) -> Result<Number> {
-    match value.to_ascii_lowercase().as_str() {
-        "true" => return Ok(Number::Bool(true)),
-        "false" => return Ok(Number::Bool(false)),
-        "none" if is_open => return Ok(Number::Default),
-        _ => {}
-    }
-    if let Ok(value) = value.parse::<i64>() {
-        return Ok(Number::Int(value));
-    }
-    value.parse::<f64>().map(Number::Float).map_err(|_| {
-        let or_none = if is_open { ", or none" } else { "" };
-        Error::Usage(format!(
-            "{name}={value}: not a number; write it as 2, -0.5, 1e-3, inf, nan, true or false{or_none}"
-        ))
-    })
-}
-
-/// True if PyTorch's default is `None`: a bound without effect, or a value that depends on the element type.
-pub(crate) fn is_open(info: &ParamInfo) -> bool {
-    info.default.is_infinite() || info.default.abs() == f64::MAX
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn set(given: &[(&str, &str)]) -> Vec<(String, String)> {
         given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
-    }
-
-    #[test]
-    fn numbers() {
-        let slope = ParamInfo::number("negative_slope", 0.01);
-        for (text, number) in [
-            ("2", Number::Int(2)),
-            ("-3", Number::Int(-3)),
-            ("0.5", Number::Float(0.5)),
-            ("1e3", Number::Float(1e3)),
-            ("-inf", Number::Float(f64::NEG_INFINITY)),
-            ("True", Number::Bool(true)),
-            ("9223372036854775808", Number::Float(9_223_372_036_854_775_808.0)),
-        ] {
-            assert_eq!(parse(&slope, text).unwrap(), number, "{text}");
-        }
-        assert!(matches!(parse(&slope, "NaN").unwrap(), Number::Float(value) if value.is_nan()));
-        for bad in ["", "x", "0x10", "1,5", "1 2", "none", "--1", "tru"] {
-            assert_eq!(parse(&slope, bad).unwrap_err().code(), 2, "{bad}");
-        }
-        let open = ParamInfo::number("max", f64::INFINITY);
-        assert_eq!(parse(&open, "None").unwrap(), Number::Default);
     }
 
     #[test]
