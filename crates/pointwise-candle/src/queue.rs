@@ -131,7 +131,7 @@ impl Queue {
 }
 
 /// Views a tensor's elements where they lie, with any strides. `read_as` names the type that the op reads, if it is not
-/// the memory's: see [`seen_as`].
+/// the memory's: see [`seen_as`](crate::memory::seen_as).
 ///
 /// # Errors
 /// Fails for an element type that pointwise does not have, for more than 8 dimensions, and for Metal.
