@@ -6,10 +6,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::lint::Vectors;
-
 /// The comment, before the entry's name.
 const COMMENT: &str = "// entry ";
+
+/// The accesses to global memory that are at least 16 bytes wide, as an entry's template promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vectors {
+    /// At least one load.
+    pub loads: bool,
+    /// At least one store. If results are narrower than operands (a predicate's), a store of as many elements as the
+    /// widest load has.
+    pub stores: bool,
+}
+
+impl Vectors {
+    /// No promise.
+    pub const NONE: Vectors = Vectors { loads: false, stores: false };
+    /// Loads and stores.
+    pub const BOTH: Vectors = Vectors { loads: true, stores: true };
+}
 
 /// The facts of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]

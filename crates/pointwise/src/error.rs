@@ -267,7 +267,7 @@ pub enum ErrorKind {
         device: Device,
     },
     /// More dimensions than a tensor can have.
-    #[error("{rank} dimensions are too many: a tensor has at most {max}; merge some with reshape", max = crate::tensor::MAX_RANK)]
+    #[error("{rank} dimensions are too many: a tensor has at most {max}; merge some with reshape", max = pointwise_core::launch::MAX_DIMS)]
     RankTooHigh {
         /// Dimensions asked for.
         rank: usize,

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Deref;
 
+use pointwise_core::launch::MAX_DIMS;
+
 use crate::error::{ErrorKind, Result};
 
-/// The most dimensions a tensor can have.
-pub const MAX_RANK: usize = 8;
+/// The most dimensions a tensor can have: those that a kernel walks.
+pub const MAX_RANK: usize = MAX_DIMS;
 
 /// The sizes of a tensor's dimensions, outermost first. Reads like a slice.
 ///

@@ -12,24 +12,8 @@ use std::{
     fmt,
 };
 
+pub use crate::facts::Vectors;
 use crate::{Sm, facts::Facts, ptx::Module};
-
-/// The accesses to global memory that are at least 16 bytes wide, as an entry's template promises.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Vectors {
-    /// At least one load.
-    pub loads: bool,
-    /// At least one store. If results are narrower than operands (a predicate's), a store of as many elements as the
-    /// widest load has.
-    pub stores: bool,
-}
-
-impl Vectors {
-    /// No promise.
-    pub const NONE: Vectors = Vectors { loads: false, stores: false };
-    /// Loads and stores.
-    pub const BOTH: Vectors = Vectors { loads: true, stores: true };
-}
 
 /// The checks beyond the rules for every kernel.
 #[derive(Clone, Copy, Debug)]
