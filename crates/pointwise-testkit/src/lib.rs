@@ -21,11 +21,12 @@
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
 //! - [`calls`]: calls by definition, and checks of their results;
 //! - [`formulas`]: ops that a formula at f64 gives other results for;
-//! - [`fusion`]: random graphs as fused kernels.
+//! - [`fusion`], of the feature `family`: random graphs as fused kernels.
 
 pub mod calls;
 mod declared;
 pub mod formulas;
+#[cfg(feature = "family")]
 pub mod fusion;
 mod gradients;
 pub mod inputs;
