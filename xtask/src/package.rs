@@ -33,7 +33,7 @@ const LARGEST: u64 = 10 * 1024 * 1024;
 
 /// All features that build without nvcc.
 const FEATURES: &str = "pointwise/emulator,pointwise/cudarc,pointwise/cust,pointwise/safetensors,pointwise/ndarray,\
-                        pointwise/serde,pointwise-torch/python";
+                        pointwise/serde,pointwise-testkit/family,pointwise-torch/python";
 
 /// The trial's program: an op on the CPU, and the kernels that came with the package.
 const TRIAL: &str = r#"

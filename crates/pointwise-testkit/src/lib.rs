@@ -21,7 +21,11 @@
 //! - [`judge`]: distances in ULP, and [`Report`], which compares results with an op's [`Accuracy`](pointwise::info::Accuracy);
 //! - [`calls`]: calls by definition, and checks of their results;
 //! - [`formulas`]: ops that a formula at f64 gives other results for;
-//! - [`fusion`], of the feature `family`: random graphs as fused kernels.
+//! - `fusion`: random graphs as fused kernels.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `family` | `fusion`: random graphs of the family's ops, as fused kernels |
 
 pub mod calls;
 mod declared;
