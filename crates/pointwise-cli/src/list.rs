@@ -53,7 +53,7 @@ pub(crate) fn list(out: &mut impl Write, json: bool) -> Result<()> {
         out,
         "*: integers and bool are converted to f32. Operands of different types meet as torch.result_type says.",
     )?;
-    let [floats, ints] = [DType::is_float, DType::is_int].map(names);
+    let [floats, ints] = [DType::is_float, DType::is_int].map(names_of);
     line(out, format!("floats: {floats}; ints: {ints}. Accuracy is that of f32 results;"))?;
     line(out, "16-bit ones are within 1 ULP, fp8 ones correctly rounded. Strategies: `pointwise list --json`.")
 }
@@ -181,8 +181,8 @@ pub(crate) fn signature(op: Op) -> String {
     format!("{}({})", info.name, parts.join(", "))
 }
 
-/// The names of a group of element types.
-fn names(is_in: fn(DType) -> bool) -> String {
+/// The names of the element types of a group.
+fn names_of(is_in: fn(DType) -> bool) -> String {
     let group: Vec<_> = DType::ALL.into_iter().filter(|&dtype| is_in(dtype)).map(DType::name).collect();
     group.join(" ")
 }

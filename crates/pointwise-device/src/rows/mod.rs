@@ -69,6 +69,8 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
+    // The assembler takes fewer registers where it knows no limit. The family's kernels of up to three tensors stay below the limit
+    // so, and gain by more threads; others gain by more loads under way.
     if const { is_crowded(&O::INFO, L, V) } {
         thread::at_most_registers::<72>();
     } else if const { O::INFO.properties.few_registers } && L > 4 {
@@ -76,8 +78,6 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     } else if const { !O::INFO.properties.of_family || counted_tensors(&O::INFO) > 3 } {
         few_registers::<O>();
     }
-    // Where it knows no limit the assembler takes fewer registers. The family's kernels of up to three tensors are below the limit,
-    // and gain by more threads; others gain by more loads under way.
     let place = shape.place();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };

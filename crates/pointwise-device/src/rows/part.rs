@@ -67,7 +67,7 @@ pub(super) const fn is_row_operand<O: OpData>(k: usize) -> bool {
     O::INFO.row_operands >> k & 1 == 1
 }
 
-/// True if a thread holds four vectors of 16 bits of several operands, in a kernel that keeps to few registers.
+/// True if a thread holds twelve vectors or more of elements of up to 16 bits, in a kernel that keeps to few registers.
 pub(super) const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
     info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
@@ -184,9 +184,9 @@ where
         row
     }
 
-    /// Returns what is held for a round, the number of all rounds for the results: the same bits, but where the op keeps to few
-    /// registers and a thread holds much, neither compiler nor assembler knows them before the round's answers. What the round
-    /// before has made of them takes no registers then.
+    /// Returns the held bits for round `round`, or for the results if all rounds are answered. Where [`is_crowded`]
+    /// holds, the bits seem to depend on the last answer, so that compiler and assembler unpack them again: numbers that an earlier
+    /// round unpacked would keep registers.
     #[inline(always)]
     pub(super) fn again<const L: usize, const V: usize>(
         &self,
