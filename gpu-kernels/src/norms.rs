@@ -50,8 +50,8 @@ pub fn layer_norm<T: Real>(
     row: Row<T>,
     #[param(default = 1e-5)] eps: T,
 ) -> T {
-    let d = x - row.mean(x);
-    (d * (row.mean(d * d) + eps).rsqrt()).mul_add(weight, bias)
+    let (var, mean) = row.var_mean(x);
+    ((x - mean) * (var + eps).rsqrt()).mul_add(weight, bias)
 }
 
 /// [`layer_norm()`] of `x + residual`, which is rounded to the element type first, and that sum.
@@ -74,8 +74,8 @@ pub fn add_layer_norm<T: Real>(
     #[param(default = 1e-5)] eps: T,
 ) -> (T, T) {
     let sum = row.stored(x + residual);
-    let d = sum - row.mean(sum);
-    ((d * (row.mean(d * d) + eps).rsqrt()).mul_add(weight, bias), sum)
+    let (var, mean) = row.var_mean(sum);
+    (((sum - mean) * (var + eps).rsqrt()).mul_add(weight, bias), sum)
 }
 
 /// `x / max(sqrt(sum(x^2)), eps)`. Source: `torch.nn.functional.normalize` with `p=2` and `dim=-1`.

@@ -29,6 +29,7 @@ pub fn amin<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
 /// The variance of each row, `sum((x - mean(x))^2) / (n - correction)`. Source: `torch.var` with `dim=-1`.
 #[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
 pub fn var<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] correction: T) -> PerRow<T> {
-    let d = x - row.mean(x);
+    // The gradient does not go through the mean, where it is zero.
+    let d = x - row.mean(x).detach();
     PerRow(row.sum(d * d) / (row.len() - correction))
 }

@@ -34,10 +34,12 @@ pub const WARP: u32 = 32;
 pub const BLOCK: u32 = 128;
 /// The bit of a row kernel's `mode`: every access is to one element.
 pub const SINGLES: u32 = 1 << 31;
-/// The threads of a launch that sums over rows, if there are so many rows: [`chunks`].
-const SUMMING: u32 = 1 << 17;
-/// The most chunks of rows.
-const MAX_CHUNKS: u32 = 4096;
+/// The multiprocessors that [`chunks`] are made for, of an H100 or H200: each has as many of them, so that none waits for the last.
+const MULTIPROCESSORS: u32 = 132;
+/// The threads that a multiprocessor has at once, of 128 registers each, as kernels that sum over rows have.
+const SUMMING_THREADS: u32 = 512;
+/// The most chunks of a multiprocessor. To add the chunks of short rows would take longer than to sum them.
+const MAX_CHUNKS: u32 = 64;
 /// The columns that a block takes the chunks' sums of.
 pub const FOLD_COLUMNS: u32 = 8;
 /// The groups that a block puts the chunks of a column into: group `g` has chunks `g`, `g + FOLD_GROUPS`, ...
@@ -163,6 +165,14 @@ impl<T: Real> Row<'_, T> {
     #[inline(always)]
     pub fn mean(self, value: T) -> T {
         self.asked.ask(value)
+    }
+    /// The biased variance and the mean, as `torch.var_mean(correction=0)`: two reductions. The variance is the mean of the squared
+    /// distances from the mean. Its gradient does not go through that mean, where it is zero.
+    #[inline(always)]
+    pub fn var_mean(self, value: T) -> (T, T) {
+        let mean = self.mean(value);
+        let distance = value - mean.detach();
+        (self.mean(distance * distance), mean)
     }
     /// The largest value: NaN if one is, as `torch.amax`. Equal ones share its derivative.
     #[inline(always)]
@@ -503,8 +513,8 @@ pub const fn threads(len: usize, element: usize, tensors: usize) -> u32 {
 #[inline(always)]
 #[must_use]
 pub const fn chunks(rows: u64, threads: u32) -> u32 {
-    let most = SUMMING / threads;
-    let most = if most < MAX_CHUNKS { most } else { MAX_CHUNKS };
+    let each = SUMMING_THREADS / threads;
+    let most = MULTIPROCESSORS * if each < MAX_CHUNKS { each } else { MAX_CHUNKS };
     if rows < most as u64 { rows as u32 } else { most }
 }
 
@@ -536,7 +546,7 @@ mod tests {
     fn chunks_are_by_rows_and_threads() {
         assert_eq!(
             [(0, 1), (5, 512), (1000, 512), (1 << 40, 256), (1 << 40, 1)].map(|(m, t)| chunks(m, t)),
-            [0, 5, 256, 512, 4096]
+            [0, 5, 132, 264, 8448]
         );
         assert_eq!((barriers(0, true), barriers(1, true), barriers(2, true), barriers(1, false)), (0, 2, 2, 1));
     }

@@ -20,6 +20,8 @@ pub(crate) struct Ask {
     is_detached: bool,
     /// The round that answers it: reductions that do not need each other's answers share one.
     round: usize,
+    /// The reductions before it that its argument may depend on, with a derivative.
+    through: Answers,
 }
 
 /// A reduction.
@@ -32,14 +34,16 @@ pub(crate) enum Reduction {
 }
 
 impl Reduction {
-    fn named(word: &Ident) -> Option<Reduction> {
-        Some(match word.to_string().as_str() {
-            "sum" => Reduction::Sum,
-            "mean" => Reduction::Mean,
-            "max" => Reduction::Max,
-            "min" => Reduction::Min,
-            _ => return None,
-        })
+    /// Returns the reductions of a method of `Row`, in the order of evaluation.
+    fn named(word: &Ident) -> &'static [Reduction] {
+        match word.to_string().as_str() {
+            "sum" => &[Reduction::Sum],
+            "mean" => &[Reduction::Mean],
+            "var_mean" => &[Reduction::Mean, Reduction::Mean],
+            "max" => &[Reduction::Max],
+            "min" => &[Reduction::Min],
+            _ => &[],
+        }
     }
 
     /// True if elements share the answer's derivative as far as they are equal to it.
@@ -67,10 +71,11 @@ pub(crate) fn asks(body: &Block, row: &Ident, reads_rows: bool) -> Result<Vec<As
     needs.of_tokens(body.to_token_stream());
     let (mut round, mut first) = (0, 0);
     for (k, ask) in found.iter_mut().enumerate() {
-        if needs.reductions.get(k).is_none_or(|needed| needed >> first != 0) && k > 0 {
+        let Need { answers, through } = needs.reductions.get(k).copied().unwrap_or(Need { answers: !0, through: !0 });
+        if answers >> first != 0 && k > 0 {
             (round, first) = (round + 1, k);
         }
-        ask.round = round;
+        (ask.round, ask.through) = (round, through);
     }
     Ok(found)
 }
@@ -78,13 +83,20 @@ pub(crate) fn asks(body: &Block, row: &Ident, reads_rows: bool) -> Result<Vec<As
 /// The reductions whose answers a value may depend on: bit `k` for reduction `k`.
 type Answers = u32;
 
+/// The answers that a reduction's argument may depend on, and those through which it has a derivative.
+#[derive(Clone, Copy)]
+struct Need {
+    answers: Answers,
+    through: Answers,
+}
+
 /// Finds out which reductions need which answers, by the names that their arguments mention. Too many are harmless.
 struct Needs<'a> {
     row: &'a Ident,
     /// Of each name.
     of: BTreeMap<String, Answers>,
     /// Of each reduction's argument.
-    reductions: Vec<Answers>,
+    reductions: Vec<Need>,
 }
 
 impl Needs<'_> {
@@ -104,9 +116,12 @@ impl Needs<'_> {
                 {
                     let given = self.of_tokens(arguments.stream());
                     needed |= given;
-                    if Reduction::named(word).is_some() {
-                        needed |= 1 << self.reductions.len();
-                        self.reductions.push(given);
+                    let mut answers = given;
+                    for _ in Reduction::named(word) {
+                        // The second reduction of `var_mean` needs the first, but has no derivative by it.
+                        let own = 1 << self.reductions.len();
+                        self.reductions.push(Need { answers, through: given });
+                        (needed, answers) = (needed | own, answers | own);
                     }
                     k += 3;
                 }
@@ -185,19 +200,19 @@ fn ask(tokens: &[TokenTree], row: &Ident, branch: bool, found: &mut Vec<Ask>) ->
         return Err(Error::new(dot.span(), format!("a row is asked by methods, such as `{row}.sum(x)`")));
     }
     visit(arguments.stream(), row, branch, found)?;
-    if let Some(reduction) = Reduction::named(word) {
-        if branch {
-            let why = format!("all elements of a row reduce together: put `{row}.{word}(..)` before the branch");
-            return Err(Error::new(word.span(), why));
-        }
-        if found.len() == MAX_REDUCTIONS {
-            return Err(Error::new(word.span(), "a formula has at most 3 reductions: split the op in two"));
-        }
-        let behind = &tokens[4..];
-        let is_detached =
-            is_sign(behind.first(), '.') && matches!(behind.get(1), Some(TokenTree::Ident(word)) if word == "detach");
-        found.push(Ask { reduction, is_detached, round: 0 });
+    let reductions = Reduction::named(word);
+    if branch && !reductions.is_empty() {
+        let why = format!("all elements of a row reduce together: put `{row}.{word}(..)` before the branch");
+        return Err(Error::new(word.span(), why));
     }
+    if found.len() + reductions.len() > MAX_REDUCTIONS {
+        let why = "a formula has at most 3 reductions, and `var_mean` is two: split the op in two";
+        return Err(Error::new(word.span(), why));
+    }
+    let behind = &tokens[4..];
+    let is_detached =
+        is_sign(behind.first(), '.') && matches!(behind.get(1), Some(TokenTree::Ident(word)) if word == "detach");
+    found.extend(reductions.iter().map(|&reduction| Ask { reduction, is_detached, round: 0, through: 0 }));
     Ok(3)
 }
 
@@ -360,7 +375,7 @@ pub(crate) fn gradient_by(op: &Op, function: &syn::Path) -> TokenStream {
 /// The gradients of an op by dual numbers: its reductions again, then the sums of the derivatives by its answers, in one round.
 ///
 /// With answers `r_k` to the given values `g_k`, and the gradient `grad` of the result `f`: `total_k = sum(grad df/dr_k) +
-/// sum_l rho_l sum(dg_l/dr_k)` over `l > k`, where `rho_k` is `total_k` as a derivative by a given value. The gradient of `x` is
+/// sum_l rho_l sum(dg_l/dr_k)` over the `l > k` that depend on it, where `rho_k` is `total_k` as a derivative by a given value. The gradient of `x` is
 /// `grad df/dx + sum_k rho_k dg_k/dx`.
 pub(crate) fn gradient(op: &Op) -> TokenStream {
     let (core, form) = (core(), Form::gradient_of(op));
@@ -377,7 +392,8 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
     let tangent = |k: usize| active.iter().position(|&it| it == k);
     let pairs: Vec<(usize, usize)> = active
         .iter()
-        .flat_map(|&k| active.iter().filter(move |&&later| later > k).map(move |&later| (k, later)))
+        .flat_map(|&k| active.iter().map(move |&later| (k, later)))
+        .filter(|&(k, later)| later > k && op.asks[later].through >> k & 1 == 1)
         .collect();
     let chosen: Vec<usize> = active.iter().copied().filter(|&k| reductions[k].is_chosen()).collect();
     let place = |k: usize| tangent(k).unwrap_or(0);
@@ -452,7 +468,7 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
         }
     };
     let solve = active.iter().rev().map(|&k| {
-        let later = active.iter().filter(|&&later| later > k).map(|&later| {
+        let later = pairs.iter().filter(|pair| pair.0 == k).map(|&(_, later)| {
             let at = count + pair(k, later);
             let rho = count + place(later);
             quote!(+ #row.answers[#rho] * #row.answers[#at])
@@ -493,9 +509,8 @@ pub(crate) fn gradient(op: &Op) -> TokenStream {
                 }
             });
             let all = together(direct.chain(through));
-            // A sum over rows begins with a zero, so that -0 becomes 0: a weight's gradient of one row does so, too. The kernel of
-            // `masked_softmax` spills registers without it.
-            if has_weights && !form.results[k].is_weight { all } else { quote!(#zero + #all) }
+            // The kernel of `masked_softmax` spills registers without the zero.
+            if has_weights { all } else { quote!(#zero + #all) }
         });
         let falses = (0..variables).map(|_| quote!(false));
         quote! {

@@ -501,6 +501,47 @@ fn reductions_that_need_no_answer_share_a_round() {
 }
 
 #[test]
+fn a_variance_has_no_gradient_through_its_mean() {
+    let text = expansion(
+        quote!(f32, ulp = 4),
+        quote! {
+            fn normal<T: Real>(x: T, row: Row<T>) -> T {
+                let (var, mean) = row.var_mean(x);
+                (x - mean) * var.rsqrt()
+            }
+        },
+    );
+    let [mean, sum] = ["Mean", "Sum"].map(|name| {
+        let name = quote::format_ident!("{name}");
+        quote!(::pointwise::__private::core::rows::Reduction::#name)
+    });
+    assert_has(&text, quote!(= &[&[#mean], &[#mean]];));
+    // The sums of the derivatives by both answers, and none of the variance by the mean.
+    assert_has(&text, quote!(= &[&[#mean], &[#mean], &[#sum, #sum]];));
+}
+
+#[test]
+fn a_reduction_that_needs_an_answer_has_a_sum_through_it() {
+    let text = expansion(
+        quote!(f32, ulp = 4),
+        quote! {
+            fn both<T: Real>(x: T, row: Row<T>) -> T {
+                let mean = row.mean(x);
+                let (largest, other) = (row.max(x), row.sum(x * mean));
+                x * other - largest
+            }
+        },
+    );
+    let [mean, sum, max] = ["Mean", "Sum", "Max"].map(|name| {
+        let name = quote::format_ident!("{name}");
+        quote!(::pointwise::__private::core::rows::Reduction::#name)
+    });
+    assert_has(&text, quote!(= &[&[#mean, #max], &[#sum]];));
+    // By three answers, of the sum by the mean, and of the elements that are the largest.
+    assert_has(&text, quote!(= &[&[#mean, #max], &[#sum], &[#sum, #sum, #sum, #sum, #sum]];));
+}
+
+#[test]
 fn a_result_that_the_gradient_reads_is_kept() {
     let text = expansion(
         quote!(f32, f16, ulp = 4, results(y, total: f32), saves(x, total), grad = shares),

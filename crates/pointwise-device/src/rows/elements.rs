@@ -41,6 +41,21 @@ where
         index: u32,
         which: u32,
     ) -> [[[u64; 2]; N]; V] {
+        // SAFETY: the caller's contract.
+        self.filled::<V>(unsafe { self.load_moving::<E, L, V>(index, which) }, which)
+    }
+
+    /// [`Part::load`] of the operands that have an element for each of the row; the bits of others have no meaning. Nothing waits for
+    /// the loads.
+    ///
+    /// # Safety
+    /// The conditions of [`held`](super::held).
+    #[inline(always)]
+    pub(super) unsafe fn load_moving<E: Packed, const L: usize, const V: usize>(
+        &self,
+        index: u32,
+        which: u32,
+    ) -> [[[u64; 2]; N]; V] {
         let mut held = [[[0; 2]; N]; V];
         unroll!(at most 4: j < V => {
             let first = (index + j as u32 * self.threads) * L as u32;
@@ -60,6 +75,12 @@ where
                 }
             });
         });
+        held
+    }
+
+    /// Puts the one element of each of the operands `which` that have one into loaded vectors.
+    #[inline(always)]
+    pub(super) fn filled<const V: usize>(&self, mut held: [[[u64; 2]; N]; V], which: u32) -> [[[u64; 2]; N]; V] {
         if !self.all_move() {
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {
@@ -151,8 +172,13 @@ where
     ) {
         unroll!(at most 8: k < R => {
             if !const { O::INFO }.is_row_result(k) && !(SUMS && const { O::INFO }.is_weight_result(k)) {
+                let mut values = results.values[k];
+                if const { O::INFO }.is_weight_result(k) {
+                    // A sum over rows begins with a zero, so that -0 becomes 0. So it does of one row.
+                    unroll!(l < L => { values[l] += 0.0; });
+                }
                 // SAFETY: the caller's contract.
-                unsafe { store::<E, O, L>(k, self.results[k], first as i64, results.values[k], results.truths[k]) };
+                unsafe { store::<E, O, L>(k, self.results[k], first as i64, values, results.truths[k]) };
             }
         });
     }

@@ -4,7 +4,7 @@ use pointwise_core::Logic;
 use pointwise_core::rows::{FOLD_COLUMNS, FOLD_GROUPS, FOLD_IN_WARP, MAX_THREADS, RowData, WARP};
 
 use super::elements::store;
-use super::reduce::{WARPS, exchanged, get_shared, put_shared};
+use super::reduce::{Shared, WARPS, exchanged};
 use super::sums::load_sums;
 use crate::packed::{Packed, unroll};
 use crate::thread;
@@ -26,7 +26,7 @@ where
     let thread = thread::thread_idx_x();
     let (lane, group) = (thread % FOLD_COLUMNS, thread / FOLD_COLUMNS);
     let column = thread::block_idx_x() * FOLD_COLUMNS + lane;
-    let row = len as usize * 4;
+    let (row, shared) = (len as usize * 4, Shared::new());
     unroll!(at most 8: k < R => {
         if const { O::INFO }.is_weight_result(k) {
             let weight = (const { O::INFO }.weight_results & ((1 << k) - 1)).count_ones();
@@ -54,13 +54,13 @@ where
             }
             unroll!(at most 4: step < FOLD_IN_WARP.ilog2() as usize => { sum += exchanged(sum, WARP >> (step + 1)); });
             if thread % WARP < FOLD_COLUMNS {
-                put_shared(thread / WARP * FOLD_COLUMNS + lane, sum);
+                shared.put(thread / WARP * FOLD_COLUMNS, sum);
             }
             thread::sync_threads();
             if thread < FOLD_COLUMNS && column < len {
                 let mut parts = [0.0; WARPS as usize];
                 unroll!(warp < WARPS as usize => {
-                    parts[warp] = get_shared(warp as u32 * FOLD_COLUMNS + lane);
+                    parts[warp] = shared.get(warp as u32 * FOLD_COLUMNS);
                 });
                 unroll!(at most 4: step < WARPS.ilog2() as usize => {
                     let half = WARPS as usize >> (step + 1);

@@ -20,6 +20,7 @@ use pointwise_core::rows::{MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_ro
 
 pub use self::fold::fold;
 use self::part::{Part, all, is_crowded};
+use self::reduce::Shared;
 pub use self::sums::{Chunks, held_sum, streamed_sum};
 use crate::formula::Tensors;
 use crate::packed::Packed;
@@ -83,7 +84,7 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };
     // SAFETY: as above.
     let held = unsafe { part.load::<E, L, V>(part.thread, all::<N>()) };
-    let row = part.reduce::<E, L, V>(&held, shape.len);
+    let row = part.reduce::<E, L, V>(&held, shape.len, Shared::new());
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe {
         part.write_of_row::<E>(&row);
@@ -111,7 +112,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     let part = unsafe { Part::<O, N, R, true>::new::<E, T, L>(tensors, steps, shape, place, op) };
     let is_single = tensors.mode & SINGLES != 0;
     // SAFETY: as above.
-    let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
+    let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single, Shared::new()) };
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe { part.write_of_row::<E>(&row) };
     if const { all_of_row(&O::INFO) } {

@@ -9,7 +9,7 @@ use pointwise_core::{Logic, OpInfo, Word};
 
 use super::Shape;
 use super::elements::{Lanes, store};
-use super::reduce::Sums;
+use super::reduce::{Shared, Sums};
 use super::sums::{add_sums, sum_at};
 use crate::element::Bool;
 use crate::formula::{Places, Tensors, place, splat};
@@ -173,12 +173,13 @@ where
         &self,
         held: &[[[u64; 2]; N]; V],
         len: u32,
+        shared: Shared,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(at most 4: round < O::ROUNDS.len() => {
             let mut sums = Sums::<L>::new::<O>(round);
             self.add::<E, L, V>(&mut sums, round, &self.again::<L, V>(held, &row, round), &row, self.thread);
-            sums.finish::<O>(round, &mut row, self.threads);
+            sums.finish::<O>(round, &mut row, self.threads, shared);
         });
         self.op.solve(&mut row);
         row
@@ -218,6 +219,7 @@ where
         &self,
         len: u32,
         is_single: bool,
+        shared: Shared,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(at most 4: round < O::ROUNDS.len() => {
@@ -229,7 +231,7 @@ where
                 unsafe { self.add_loaded::<E, L, V>(&mut sums, round, &row, index, is_single) };
                 index += self.threads * V as u32;
             }
-            sums.finish::<O>(round, &mut row, self.threads);
+            sums.finish::<O>(round, &mut row, self.threads, shared);
         });
         self.op.solve(&mut row);
         row
@@ -261,7 +263,7 @@ where
                 });
             });
             if first < self.len {
-                sums.add::<O>(round, &given);
+                sums.add::<O>(round, &given, !STREAMED && j == 0);
             }
         });
     }

@@ -33,12 +33,18 @@ impl<const L: usize> Sums<L> {
         Sums { parts }
     }
 
-    /// Adds what the elements of a vector give.
+    /// Adds what the elements of a vector give. A sum is not added to the zero that it `begins` with: a sum of -0 alone gets it in the
+    /// end.
     #[inline(always)]
-    pub(super) fn add<O: RowData>(&mut self, round: usize, given: &[[f32; L]; MAX_GIVEN]) {
+    pub(super) fn add<O: RowData>(&mut self, round: usize, given: &[[f32; L]; MAX_GIVEN], begins: bool) {
         unroll!(at most 9: k < MAX_GIVEN => {
             if let Some(reduction) = reduction::<O>(round, k) {
-                unroll!(l < L => { self.parts[k][l] = reduction.join(self.parts[k][l], given[k][l]); });
+                unroll!(l < L => {
+                    self.parts[k][l] = match reduction {
+                        Reduction::Sum | Reduction::Mean if begins => given[k][l],
+                        _ => reduction.join(self.parts[k][l], given[k][l]),
+                    };
+                });
             }
         });
     }
@@ -56,7 +62,7 @@ impl<const L: usize> Sums<L> {
 
     /// Reduces the lanes of a vector, then those of the row's threads, and puts the answers into `row`.
     #[inline(always)]
-    pub(super) fn finish<O: RowData>(mut self, round: usize, row: &mut RowState<f32>, threads: u32) {
+    pub(super) fn finish<O: RowData>(mut self, round: usize, row: &mut RowState<f32>, threads: u32, own: Shared) {
         let first = first_answer(O::ROUNDS, round);
         unroll!(at most 9: k < MAX_GIVEN => {
             if let Some(reduction) = reduction::<O>(round, k) {
@@ -73,7 +79,7 @@ impl<const L: usize> Sums<L> {
             let (thread, warps) = (thread::thread_idx_x(), threads / WARP);
             unroll!(at most 9: k < MAX_GIVEN => {
                 if reduction::<O>(round, k).is_some() && thread % WARP == 0 {
-                    put_shared((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);
+                    own.put((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);
                 }
             });
             thread::sync_threads();
@@ -81,7 +87,7 @@ impl<const L: usize> Sums<L> {
                 if let Some(reduction) = reduction::<O>(round, k) {
                     // Every warp has the answer. There are places for as many warps as a row may have.
                     let warp = thread % WARPS;
-                    let part = get_shared((first + k) as u32 * WARPS + warp);
+                    let part = own.get((first + k) as u32 * WARPS);
                     self.parts[k][0] = if warp < warps { part } else { reduction.neutral() };
                 }
             });
@@ -89,7 +95,8 @@ impl<const L: usize> Sums<L> {
         }
         unroll!(at most 9: k < MAX_GIVEN => {
             if let Some(reduction) = reduction::<O>(round, k) {
-                row.answers[first + k] = reduction.finish(self.parts[k][0], row.len);
+                let all = reduction.join(self.parts[k][0], reduction.neutral());
+                row.answers[first + k] = reduction.finish(all, row.len);
             }
         });
     }
@@ -98,14 +105,25 @@ impl<const L: usize> Sums<L> {
     /// waits for another's steps.
     #[inline(always)]
     fn within_warp<O: RowData>(&mut self, round: usize, threads: u32) {
-        unroll!(at most 8: step < 5 => {
-            let apart = WARP >> (step + 1);
+        if threads >= WARP {
+            // One question for all steps.
+            unroll!(at most 8: step < 5 => { self.join_apart::<O>(round, WARP >> (step + 1)); });
+            return;
+        }
+        unroll!(at most 4: step < 4 => {
+            let apart = WARP >> (step + 2);
             if apart < threads {
-                unroll!(at most 9: k < MAX_GIVEN => {
-                    if let Some(reduction) = reduction::<O>(round, k) {
-                        self.parts[k][0] = reduction.join(self.parts[k][0], exchanged(self.parts[k][0], apart));
-                    }
-                });
+                self.join_apart::<O>(round, apart);
+            }
+        });
+    }
+
+    /// Joins the parts of threads whose indices in the warp differ by `apart` in one bit.
+    #[inline(always)]
+    fn join_apart<O: RowData>(&mut self, round: usize, apart: u32) {
+        unroll!(at most 9: k < MAX_GIVEN => {
+            if let Some(reduction) = reduction::<O>(round, k) {
+                self.parts[k][0] = reduction.join(self.parts[k][0], exchanged(self.parts[k][0], apart));
             }
         });
     }
@@ -123,24 +141,40 @@ pub(super) fn exchanged(value: f32, apart: u32) -> f32 {
     other
 }
 
-/// Writes a number to the shared memory of the block.
-#[inline(always)]
-pub(super) fn put_shared(slot: u32, value: f32) {
-    // SAFETY: the slot is of `pointwise_rows`, which has one for each answer and warp.
-    unsafe {
-        asm!("{{ .reg .u32 a; mov.u32 a, pointwise_rows; add.u32 a, a, {s}; st.shared.f32 [a], {v}; }}",
-            s = in(reg32) slot * 4, v = in(reg32) value, options(nostack));
-    }
-}
+/// The place of slot `thread % WARPS` in the numbers that the block shares, `pointwise_rows`: there is one for each answer and warp.
+#[derive(Clone, Copy)]
+pub(super) struct Shared(u32);
 
-/// Reads a number from the shared memory of the block.
-#[inline(always)]
-pub(super) fn get_shared(slot: u32) -> f32 {
-    let value;
-    // SAFETY: the slot is of `pointwise_rows`, which has one for each answer and warp.
-    unsafe {
-        asm!("{{ .reg .u32 a; mov.u32 a, pointwise_rows; add.u32 a, a, {s}; ld.shared.f32 {v}, [a]; }}",
-            s = in(reg32) slot * 4, v = out(reg32) value, options(nostack));
+impl Shared {
+    /// Computes the place, which is not computed again where it is used.
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        let address;
+        // SAFETY: computes an address.
+        unsafe {
+            asm!("{{ .reg .u32 p; mov.u32 p, pointwise_rows; add.u32 {a}, p, {s}; }}", a = out(reg32) address,
+                s = in(reg32) thread::thread_idx_x() % WARPS * 4, options(nomem, nostack));
+        }
+        Shared(address)
     }
-    value
+
+    /// Writes a number, `slot` behind the place.
+    #[inline(always)]
+    pub(super) fn put(self, slot: u32, value: f32) {
+        // SAFETY: the slot is of `pointwise_rows`.
+        unsafe {
+            asm!("st.shared.f32 [{a}], {v};", a = in(reg32) self.0 + slot * 4, v = in(reg32) value, options(nostack));
+        }
+    }
+
+    /// Reads a number, `slot` behind the place.
+    #[inline(always)]
+    pub(super) fn get(self, slot: u32) -> f32 {
+        let value;
+        // SAFETY: as above.
+        unsafe {
+            asm!("ld.shared.f32 {v}, [{a}];", a = in(reg32) self.0 + slot * 4, v = out(reg32) value, options(nostack));
+        }
+        value
+    }
 }

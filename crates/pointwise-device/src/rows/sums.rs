@@ -12,6 +12,7 @@ use pointwise_core::rows::{
 };
 
 use super::part::{Part, Span, all};
+use super::reduce::Shared;
 use super::{Shape, few_registers};
 use crate::formula::Tensors;
 use crate::memory;
@@ -78,11 +79,11 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     let part = unsafe { rows.part::<E, L, false>(shape.place(), turn) };
     // SAFETY: as above.
     let (same, mut loaded) = unsafe {
-        (part.load::<E, L, V>(part.thread, weights), part.load::<E, L, V>(part.thread, all::<N>() & !weights))
+        (part.load::<E, L, V>(part.thread, weights), part.load_moving::<E, L, V>(part.thread, all::<N>() & !weights))
     };
     let mut span = part.span;
     // A thread has the same columns of all rows.
-    let own = own_totals::<O, L>();
+    let (own, shared) = (own_totals::<O, L>(), Shared::new());
     let (chunk, thread) = shape.place();
     let is_begun = span.is_there && !chunks.begins(chunks.row(chunk));
     unroll!(at most 8: k < R => {
@@ -101,12 +102,12 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
         thread::no_unrolling();
         turn += chunks.count;
         let part = Part::<O, N, R, false> { span, op };
+        let mut held = part.filled::<V>(loaded, all::<N>() & !weights);
         let mut next = (span, loaded);
         if is_ahead {
             // SAFETY: the caller's contract. No result of a row is an operand of another.
             next = unsafe { rows.load::<E, L, V>(turn, all::<N>() & !weights) };
         }
-        let mut held = loaded;
         unroll!(at most 4: j < V => {
             unroll!(at most 12: k < N => {
                 if weights >> k & 1 == 1 {
@@ -114,7 +115,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
                 }
             });
         });
-        let state = part.reduce::<E, L, V>(&held, shape.len);
+        let state = part.reduce::<E, L, V>(&held, shape.len, shared);
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         unroll!(at most 4: j < V => {
@@ -187,7 +188,7 @@ where
         unsafe { Part::new::<E, T, L>(tensors, self.steps, self.shape, (row, thread), self.op) }
     }
 
-    /// [`InTurn::part`], and the vectors of some operands.
+    /// [`InTurn::part`], and the vectors of some operands: [`Part::load_moving`].
     ///
     /// # Safety
     /// The conditions of [`held_sum`].
@@ -200,7 +201,7 @@ where
         // SAFETY: the caller's contract.
         unsafe {
             let part = self.part::<E, L, false>(hidden(self.shape).place(), turn);
-            (part.span, part.load::<E, L, V>(part.thread, which))
+            (part.span, part.load_moving::<E, L, V>(part.thread, which))
         }
     }
 }
@@ -222,7 +223,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
 {
     few_registers::<O>();
     let place = shape.place();
-    let is_single = tensors.mode & SINGLES != 0;
+    let (is_single, shared) = (tensors.mode & SINGLES != 0, Shared::new());
     let rows = InTurn::<O, N, R, T> { tensors, steps, shape, chunks, op };
     // All threads of a block, and of a warp, take as many turns.
     let mut turn = 0;
@@ -231,7 +232,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
         // SAFETY: the caller's contract.
         let part = unsafe { rows.part::<E, L, true>(place, turn) };
         // SAFETY: as above.
-        let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
+        let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single, shared) };
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         let (chunk, _) = place;

@@ -260,6 +260,10 @@ where
                     };
                     sums.iter_mut().zip(&results[k]).for_each(|(sum, part)| *sum += part);
                 } else if !const { O::INFO }.is_row_result(k) {
+                    if const { O::INFO }.is_weight_result(k) {
+                        // A sum over rows begins with a zero, so that -0 becomes 0. So it does of one row.
+                        results[k][..count].iter_mut().for_each(|result| *result += 0.0);
+                    }
                     let (results, answers) = (&results[k][..count], &answers[k][..count]);
                     // SAFETY: the elements are of the row; the caller's contract.
                     unsafe { store::<E, O, LEVEL>(k, self.results[k], start, results, answers) };

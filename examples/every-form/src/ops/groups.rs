@@ -24,10 +24,9 @@ pub fn group_normed<T: Real>(
     row: Row<T>,
     #[param(default = 1e-5)] eps: T,
 ) -> (T, PerRow<T>, PerRow<T>) {
-    let mean = row.mean(x);
-    let centred = x - mean;
-    let rstd = (row.mean(centred * centred) + eps).rsqrt();
-    ((centred * rstd).mul_add(weight, bias), PerRow(mean), PerRow(rstd))
+    let (var, mean) = row.var_mean(x);
+    let rstd = (var + eps).rsqrt();
+    (((x - mean) * rstd).mul_add(weight, bias), PerRow(mean), PerRow(rstd))
 }
 
 /// Groups by whole numbers, each by its own.
