@@ -1,4 +1,4 @@
-"""Whether a peer's result is PyTorch's, at any size: a peer that computes something else, or only a part, has no time.
+"""Decides if a peer's result is PyTorch's, at any size. A peer that computes something else, or only a part, has no time.
 
 What counts as the same is decided here on plain numbers (`verdict`); tensors are only counted, in pieces, so that a row
 of 2^28 results fits beside its operands. Imports nothing but Python's own modules: a tensor has the methods it needs.

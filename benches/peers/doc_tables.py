@@ -109,7 +109,7 @@ def short_table(rows):
 
 
 def large_tables(rows):
-    """Of forward ops and of gradients; and the line of integers and bools."""
+    """The tables of forward ops and of gradients, and the shares of integers and bools."""
     by_op = {}
     for row in rows:
         # Rows of one op by another case have a name of their own: large/NAME/DTYPE.

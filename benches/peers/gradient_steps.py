@@ -223,7 +223,7 @@ def pow(grad, a, b):
 
 
 def larger(grad, a, b, c, d):
-    """Of the operand that is the larger by `c < d`; halves where both are equal."""
+    """The gradients of two operands: all for the larger by `c < d`, half for each where both are equal."""
     share = where(a.equals(b), grad * 0.5, grad)
     return where(c < d, 0.0, share), where(c > d, 0.0, share)
 

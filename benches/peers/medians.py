@@ -23,7 +23,7 @@ class Unfit(Exception):
 
 
 def middle(found, us):
-    """Of those there are, the one with the middle time; None if there are none."""
+    """Returns the one with the middle time, without those that have none; None if no time is left."""
     there = [one for one in found if one is not None and us(one) is not None]
     if not there:
         return None
@@ -36,7 +36,7 @@ def median_of(values):
 
 
 def middle_times(runs):
-    """Of several runs' times of one call, as ours.json has them."""
+    """The middle of several runs' times of one call, as ours.json has them."""
     times = {clock: middle([run.get(clock) for run in runs], lambda one: one["us"]) for clock in ("cold", "warm", "busy")}
     return times | {name: median_of(run.get(name) for run in runs) for name in ("graph_us", "host_us")}
 

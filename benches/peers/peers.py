@@ -209,7 +209,7 @@ def expected(peers, row, tensors):
 
 
 def difference(row, tensors, want, call, result):
-    """What is wrong with the result of a call, which is `result` or else what it returns; None if nothing is."""
+    """Returns the fault of a call's result, None if it has none. The call writes to `result`, if that is given, or returns it."""
     if isinstance(want, str):
         return f"cannot be compared, PyTorch failed: {want}"
     if result is not None:
@@ -232,7 +232,7 @@ def synchronize(tensor):
 
 
 def short_call(timer, name, call, us):
-    """What counts for short calls besides: on the host, and in a graph where the call can be captured."""
+    """More times of a short call: on the host, and in a graph if the call can be captured."""
     found = {"host_us": timer.on_the_host(call, us)}
     # CuPy launches on a stream of its own, which is not the one that is captured.
     if name != "cupy":
@@ -289,7 +289,7 @@ def first_line(messages, clock):
 
 
 def first_message(process, messages):
-    """What a process says first, or that it has ended without a word."""
+    """The first message of a process, or a failure if it ends without one."""
     while True:
         is_over = process.exitcode is not None
         try:

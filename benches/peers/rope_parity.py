@@ -43,7 +43,7 @@ def positions():
 
 
 def model(name, text, pairs, ids):
-    """What rotates q and k, their layout, the lanes that rotate, and the tables of cosines and sines in f32."""
+    """The function that rotates q and k, their layout, the lanes that rotate, and the tables of cosines and sines in f32."""
     if name.startswith("gpt-j"):
         from transformers.models.gptj import modeling_gptj as module
 

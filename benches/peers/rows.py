@@ -42,7 +42,7 @@ class Row:
         return default if text in ("None", "tensor") else float(text)
 
     def is_short(self):
-        """Whether it moves less than 4 MiB, the result taken to be as large as the first operand."""
+        """True if it moves less than 4 MiB, with a result as large as the first operand."""
         elements = [math.prod(shape) for shape in self.shapes]
         return (sum(elements) + elements[0]) * DTYPES[self.dtype].itemsize < 4 << 20
 

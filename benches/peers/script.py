@@ -1,4 +1,4 @@
-"""What the scripts begin with: arguments, the packages they need, a GPU. What is missing is said in one line."""
+"""The start of each script: arguments, the packages that it needs, a GPU. One line says what is missing."""
 import argparse
 import importlib
 import re
@@ -25,7 +25,7 @@ def require(name):
 
 
 def require_gpu(torch):
-    """Where PyTorch sees no GPU the script ends."""
+    """Ends the script if PyTorch sees no GPU."""
     if not torch.cuda.is_available():
         built = f"is built for CUDA {torch.version.cuda}" if torch.version.cuda else "is built without CUDA"
         sys.exit(f"error: PyTorch {torch.__version__} sees no GPU: it {built}; there must be an NVIDIA GPU with a "
@@ -90,7 +90,7 @@ def call(command):
 
 
 def read(path, parse):
-    """What `parse` makes of a file's text; where it cannot be read the script ends."""
+    """Returns `parse` of a file's text. Ends the script if the file cannot be read."""
     try:
         return parse(Path(path).read_text())
     except (OSError, ValueError) as error:

@@ -127,8 +127,8 @@ class Timer:
         return round(statistics.median(self.times(graph.replay, REPLAYS, False)) / GRAPH_CALLS, 3)
 
     def busy(self, calls):
-        """Of each name's call, given as (call, its microseconds): for how long the device is busy with it, cold, as
-        the sum of its kernels and copies."""
+        """Returns for each name how long the device is busy with its call, cold, as the sum of kernels and copies. `calls` has
+        (call, its microseconds) by name."""
         repeats = {name: int(min(50, max(10, 20_000 / (us + 25)))) for name, (_, us) in calls.items()}
         for call, _ in calls.values():
             call()
@@ -191,8 +191,8 @@ def copy_kernel(timer, source):
 
 
 def meta(timer, clock):
-    """What the figures are to be read with: copies of several sizes, and calls that do next to nothing. With the clock
-    `cupti` the busy time of one such call, or why there are no busy times."""
+    """Figures to compare the others with: copies of several sizes, and calls that do next to nothing. With the clock `cupti`
+    also the busy time of one such call, or why there is none."""
     copies = []
     for mib in (1, 4, 16, 64, 128, 256, 512, 1024):
         source = torch.empty(mib << 18, dtype=torch.float32, device="cuda").normal_()

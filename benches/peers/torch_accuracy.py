@@ -402,7 +402,7 @@ def inputs_of(name, kind, options):
 
 
 def is_done(name, kind, options, done):
-    """Whether an earlier run has the op in the type, on as many inputs."""
+    """True if an earlier run has the op in the type, on as many inputs."""
     rows = [done.get((result, kind)) for result in results_of(name)]
     tried = [max(row.get("inputs", 0), row["compared"]) if row else 0 for row in rows]
     return min(tried) >= inputs_of(name, kind, options)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What pointwise saves in a layer of six models of Hugging Face: eager, under `override()`, after `patch()`, both; compiled by inductor
-(`inductor`), by pointwise (`compiled`), and by pointwise after `patch()` (`patched`).
+"""Times a layer of six models of Hugging Face, to show how much pointwise saves: eager, under `override()`, after `patch()`, both;
+compiled by inductor (`inductor`), by pointwise (`compiled`), and by pointwise after `patch()` (`patched`).
 
     python3 benches/peers/torch_layers.py [--model NAME]... [--way WAY]... [--case CASE]... [--tokens N] [--batch N] [--json FILE]
                                           [--check | --fill]

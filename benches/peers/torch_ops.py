@@ -1,4 +1,4 @@
-"""What PyTorch users run for each row: one function of the row's tensors, a composition where there is no single op."""
+"""The code that PyTorch users run for each row: one function of the row's tensors, or a composition if there is no single op."""
 import torch
 import torch.nn.functional as F
 

@@ -85,7 +85,7 @@ pub fn floor_divide<T: Num>(a: T, b: T) -> T {
     a.floor_divide(b)
 }
 
-/// What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero
+/// The remainder of the quotient rounded down, exact but for one rounding; the sign of b. Integers: 0 for a zero
 /// divisor.
 #[op(
     floats,

@@ -9,6 +9,6 @@ pub fn cube<T: Real>(x: T) -> T {
     let square = x * x;
     let lost = x.mul_add(x, -square);
     let rest = lost * x;
-    // Of a product far out of range the rest is, too, with any sign, or it is NaN.
+    // If the product is far out of range, so is the rest, with any sign, or it is NaN.
     if rest.abs() < T::constant(f64::INFINITY) { square.mul_add(x, rest) } else { square * x }
 }

@@ -326,13 +326,13 @@ pub fn bitwise_not<T: Bits>(x: T) -> T {
     !x
 }
 
-/// Whether x is NaN; false for integers and bool.
+/// True if x is NaN; false for integers and bool.
 #[op(floats, ints, bool, exact)]
 pub fn isnan<T: Value>(x: T) -> bool {
     x.is_nan()
 }
 
-/// Whether x is infinite; false for integers, bool and f8e4m3.
+/// True if x is infinite; false for integers, bool and f8e4m3.
 #[op(floats, ints, bool, exact)]
 pub fn isinf<T: Value>(x: T) -> bool {
     x.is_infinite()

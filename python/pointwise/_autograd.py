@@ -119,17 +119,13 @@ class Gradient:
             self.sources = [(GRADIENT, grads[0])] * len(backward.operands)
         if self.plain:
             self.sources = []
-        # The arguments whose gradient each result of the backward op is.
-        floats = [k for k, operand in enumerate(op.operands) if operand.has_gradient]
-        self.targets = [
-            names.index(result.name.removeprefix("grad_")) if result.name.removeprefix("grad_") in names else floats[0]
-            for result in backward.results
-        ]
-        # An operand without one is added to the operand before it, and has the same gradient.
-        own = set(self.targets)
-        self.targets = [
-            [at, at + 1] if self.of_rows and at + 1 in floats and at + 1 not in own else [at] for at in self.targets
-        ]
+        # The arguments whose gradient each result of the backward op is: several share one.
+        self.targets = []
+        for k, operand in enumerate(op.operands):
+            if operand.shares_gradient:
+                self.targets[-1].append(k)
+            elif operand.has_gradient:
+                self.targets.append([k])
         params = [param.name for param in op.params]
         self.params = [len(names) + params.index(param.name) for param in backward.params]
         self.seed = len(names) + len(params) if op.random else None

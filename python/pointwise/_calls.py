@@ -44,12 +44,12 @@ def _overload(inner, kernel):
 
 
 def is_number(value):
-    """Whether it is a number as torch takes them, symbolic ones too."""
+    """True if it is a number as torch takes them, symbolic ones too."""
     return isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat, torch.SymBool, NumpyBool))
 
 
 def _fits(number):
-    """Whether a kernel can take it as a number: one that f64 holds. A symbolic one would be fixed."""
+    """True if a kernel can take it as a number: f64 holds it. A symbolic one would be fixed."""
     if number.__class__ is float:
         return True
     return not isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)) and float(number) == number
@@ -217,7 +217,7 @@ class Calls:
         return operands, dtype
 
     def _cast(self, operands):
-        """What autocast does to operands on a GPU."""
+        """Converts operands as autocast does on a GPU."""
         to = torch.float32 if self.autocast == "float32" else torch.get_autocast_dtype("cuda")
         for k in self.values:
             x = operands[k]

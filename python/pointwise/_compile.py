@@ -56,7 +56,7 @@ class Kernel:
 
 @dataclass
 class Report:
-    """What became of graphs: the fused kernels, and the ops left to torch with the reason and their number."""
+    """The outcome for graphs: the fused kernels, and the ops left to torch with the reason and their number."""
 
     kernels: list[Kernel] = field(default_factory=list)
     left: Counter = field(default_factory=Counter)

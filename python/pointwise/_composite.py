@@ -82,7 +82,7 @@ def make(ops, calls, public):
     one_sided = {"min": ("maximum", ops["maximum"]), "max": ("minimum", ops["minimum"])}
 
     def bounds(input, min, max):
-        """What clamp runs: bounds that are numbers, or tensors, an open side of floats being infinite."""
+        """True if neither bound is a tensor. Refuses calls without a bound, and an input that is no tensor."""
         if min is None and max is None:
             raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
         if not isinstance(input, Tensor):
@@ -138,7 +138,7 @@ def make(ops, calls, public):
     largest = {dtype: torch.finfo(dtype).max for dtype in selects.floats}
 
     def is_usual(input, mask, value):
-        """Whether it is a float tensor, a mask and a number that the tensor's type holds."""
+        """True for a float tensor, a mask and a number that the tensor's type holds."""
         return (
             (value.__class__ is float or value.__class__ is int)
             and input.__class__ is Tensor

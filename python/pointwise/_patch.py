@@ -23,7 +23,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _gives(function, want):
-    """Whether a function gives these values. One that fails does not."""
+    """True if a function gives these values. One that fails does not."""
     try:
         with torch.no_grad():
             got = function()
@@ -206,7 +206,7 @@ def _single(original, pairs):
 
 
 def _rotation(function):
-    """What replaces a rotation, or None."""
+    """The function that replaces a rotation, or None."""
     # With the package `kernels`, transformers has functions as modules.
     signature = inspect.signature(function.forward if isinstance(function, nn.Module) else function)
     names = list(signature.parameters)
@@ -228,7 +228,7 @@ def _rotation(function):
 
 
 class Patch:
-    """What `patch` replaced. `undo()`, or leaving it as a context manager, brings the model's own back.
+    """The changes that `patch` made. `undo()`, or leaving it as a context manager, brings the model's own back.
 
     replaced: pairs of the name of what is replaced and the op. kept: pairs of a name and why it is not replaced.
     """
@@ -325,7 +325,7 @@ def _replace_activation(name, module, patched):
 
 
 def _known_rotations(forward):
-    """What replaces the rotations that a module's code calls, by their names; None for one that is not known."""
+    """The functions that replace the rotations in a module's code, by their names; None for an unknown rotation."""
     used = {g for g in inspect.unwrap(forward).__code__.co_names if g.startswith("apply_rotary")}
     used = {g: forward.__globals__.get(g) for g in sorted(used)}
     return {g: _rotation(function) for g, function in used.items() if callable(function)}

@@ -152,7 +152,7 @@ class _Attention:
 
 
 def layer(module, found):
-    """What `as_layer` needs for a decoder layer, or None. `found` has the settings of the norms, by their modules."""
+    """The arguments of `as_layer` for a decoder layer, or None. `found` has the settings of the norms, by their modules."""
     children = dict(module.named_children())
     own = type(module).forward
     for names, behind, before, after in _LAYERS:

@@ -16,7 +16,7 @@ _KEPT = []
 
 
 def torch_path():
-    """Where torch's library lies."""
+    """The path of torch's library."""
     return os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
 
 

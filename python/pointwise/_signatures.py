@@ -1,4 +1,4 @@
-"""What the functions of the package look like: PyTorch's names, order and defaults. Needs no torch.
+"""The signatures of the package's functions: PyTorch's names, order and defaults. Needs no torch.
 
 A signature is written as torch's schemas are; `Tensor|Scalar` is an operand that may be a number.
 """
@@ -113,7 +113,7 @@ def doc(name, ops):
 
 
 def has_inplace(op):
-    """Whether there is a function over the first operand: one that has the result's type and shape."""
+    """True if there is a function over the first operand: it has the result's type and shape."""
     return (
         len(op.results) == 1
         and op.results[0].dtype is None

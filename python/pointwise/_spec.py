@@ -24,13 +24,17 @@ class Slot:
 
 @dataclass(frozen=True)
 class Operand(Slot):
-    """A tensor that an op reads. One with an element for each row has no last dimension, or one of groups."""
+    """A tensor that an op reads. One with an element for each row has no last dimension, or one of groups.
+
+    One that shares its gradient has that of the operand before it.
+    """
 
     name: str
     dtype: str | None
     is_channel: bool
     is_row: bool
     takes_number: bool
+    shares_gradient: bool
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,9 @@ def parse(description):
             name=name,
             form=op["form"],
             group=op["group"],
-            operands=[Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"]) for o in op["operands"]],
+            operands=[
+                Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"], o["shares"]) for o in op["operands"]
+            ],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
             results=[Result(r["name"], r["row"], r["dtype"], r["kept"], r["weight"]) for r in op["results"]],
             dtypes=tuple(op["dtypes"]),

@@ -1224,7 +1224,7 @@ def test_parts_that_are_everything(name, is_training, device):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_scaled_and_copied(dynamic, device):
-    """What computes a tensor copies it into another order, as Whisper's queries; what is read elsewhere is computed before."""
+    """One kernel computes a tensor and reorders it, as Whisper's queries. A tensor that is also read elsewhere is computed before."""
 
     def f(x):
         heads = (x * 0.5).view(2, -1, 4, 16).transpose(1, 2).contiguous()

@@ -127,7 +127,7 @@ def test_compile_mutation_random_and_types(device):
 
 
 def test_fakes_refuse(device):
-    """What the kernels refuse, without their data: on meta tensors, and on fake ones of two devices."""
+    """Tensors without data are refused as the kernels refuse them: meta tensors, and fake ones of two devices."""
     meta = torch.empty(3, 5, device="meta")
     x = torch.randn(3, 5, device=device)
     for call in (

@@ -1,4 +1,4 @@
-"""What only CUDA has: graphs, streams, several devices, and memory of other libraries there."""
+"""The parts that only CUDA has: graphs, streams, several devices, and memory of other libraries there."""
 
 import pytest
 import torch

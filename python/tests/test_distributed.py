@@ -153,7 +153,7 @@ def norms(mesh, device):
 
 
 def sums(mesh, device):
-    """What add, sub and neg make of sums over ranks stays one; other ops need the sum first."""
+    """Sums over ranks stay such sums under add, sub and neg; other ops need the sum first."""
     x = torch.randn(4, 6, device=device) + dist.get_rank()
     part = DTensor.from_local(x, mesh, [Partial()])
     whole = part.full_tensor()

@@ -1,4 +1,4 @@
-"""What a user of torch expects beside values: torch.fx, `__torch_function__`, NumPy's numbers, names of nodes and lines."""
+"""Habits of torch beside values: torch.fx, `__torch_function__`, NumPy's numbers, names of nodes and lines."""
 
 import traceback
 

@@ -61,7 +61,7 @@ def _title(entry):
 
 
 def _known(values):
-    """Whether pointwise has the element types of all operands."""
+    """True if pointwise has the element types of all operands."""
     for x in tree_leaves(values):
         if isinstance(x, complex) or (isinstance(x, torch.Tensor) and x.dtype not in DTYPES):
             return False
@@ -71,7 +71,7 @@ def _known(values):
 
 
 def _overlaps(tensor):
-    """Whether elements share memory: no dimension may begin before the smaller ones end."""
+    """True if elements may share memory: a dimension begins before the smaller ones end."""
     reach = 0
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
         if size > 1:
@@ -185,7 +185,7 @@ def _close(got, want):
 
 
 def _errors(values, exact, dtype):
-    """Where values are infinite or NaN and the exact ones are not the same; the relative errors of the others."""
+    """A mask of the values that are infinite or NaN unlike the exact ones; the relative errors of the others."""
     size = exact.abs().clamp(min=torch.finfo(dtype).tiny)
     same = (values == exact) | (values.isnan() & exact.isnan())
     errors = torch.where(same, 0.0, (values - exact).abs() / size)
@@ -194,7 +194,7 @@ def _errors(values, exact, dtype):
 
 
 def _no_farther(got, want, exact):
-    """Whether ours is no farther from the exact value than torch's, where they differ.
+    """True if ours is no farther from the exact value than torch's, where they differ.
 
     Ours is infinite or NaN without reason only where torch's is so, too, and NaN only where torch's is NaN. The sum of the
     other relative errors, where both have one, is no larger.

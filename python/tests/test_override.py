@@ -16,7 +16,7 @@ def on():
 
 
 def runs_ours(f, *args):
-    """Whether a call runs one of pointwise's kernels: they are counted."""
+    """True if a call runs one of pointwise's kernels, which are counted."""
     from pointwise import _native
 
     before = _native.override_calls()

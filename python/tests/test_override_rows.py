@@ -179,7 +179,7 @@ def test_layouts(name, layout, on, device):
 
 
 def test_statistics(on, device):
-    """What torch's ops give beside the result, as torch's kernel has it."""
+    """Mean and reciprocal deviation, which torch's op also returns, are as torch's kernel has them."""
     for dtype in FLOATS:
         for shape, norm in (((3, 4, 8), (8,)), ((3, 4, 8), (4, 8)), ((8,), (8,))):
             x, weight = torch.randn(shape, device=device).to(dtype), torch.randn(norm, device=device).to(dtype)
@@ -490,7 +490,7 @@ def test_every_kind_of_tensor(on, device):
 
 
 def test_autocast(device):
-    """What autocast converts: on a GPU all of these to f32, on the CPU fewer."""
+    """Autocast converts as for torch's kernels: on a GPU all of these to f32, on the CPU fewer."""
     args = [x.detach() for x in operands((4, 64), torch.bfloat16, device)]
     for name in NAMES:
         made = []
@@ -531,7 +531,7 @@ def test_graph(on, device):
 
 
 def test_attention_and_losses(on, device):
-    """What torch makes of these ops runs them, too."""
+    """Functions that torch makes of these ops run them, too."""
     q = torch.randn(2, 3, 16, 8, device=device)
     with sdpa_kernel(SDPBackend.MATH):
         f = lambda: F.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(16, 16, device=device).tril().bool())

@@ -152,7 +152,7 @@ def test_only_this_model(device):
 
 
 def test_what_is_kept():
-    """What has no op, or is more than one, stays and is named."""
+    """A module that has no op, or is more than one, stays and is named."""
 
     class Twice(nn.Module):
         def __init__(self):

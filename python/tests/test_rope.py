@@ -132,7 +132,7 @@ def test_errors(device, tables):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", ["q", "k", "cos", "sin", "position_ids"])
 def test_out_is_apart(device, name, which):
-    """What is written is no memory that the call reads, too."""
+    """A call refuses to write to memory that it also reads."""
     outs = [torch.ones(1, 2, 1, 2, device=device) for _ in "qk"]
     shared = outs[which].view(-1)
     given = {

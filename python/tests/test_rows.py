@@ -25,7 +25,7 @@ def added(x, residual):
 
 
 def cross_entropy(x, labels, **more):
-    """Of each row."""
+    """The loss of each row."""
     return F.cross_entropy(x.flatten(0, -2), labels.flatten(), reduction="none", **more).reshape(labels.shape)
 
 

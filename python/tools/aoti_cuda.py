@@ -1,4 +1,4 @@
-"""Whether AOTInductor's packages load and run, with pointwise and without.
+"""Checks that AOTInductor's packages load and run, with pointwise and without.
 
     python python/tools/aoti_cuda.py [--device cuda] [--folder FOLDER]
 

@@ -52,7 +52,7 @@ def readelf(*arguments):
 
 
 def wanted(libraries):
-    """What torch's libraries need: names of NVIDIA's libraries, symbols by version node, symbols without one."""
+    """The needs of torch's libraries: names of NVIDIA's libraries, symbols by version node, symbols without one."""
     needed, versioned, plain = set(), collections.defaultdict(set), set()
     for library in libraries:
         for line in readelf("-dW", library):

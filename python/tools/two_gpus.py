@@ -40,7 +40,7 @@ CLASSES = ("products", "pointwise", "other", "NCCL")
 
 
 class Context:
-    """What attention goes by: the mesh of context parallelism, if it is on, and the places of this rank's tokens."""
+    """The state that attention reads: the mesh of context parallelism, if it is on, and the places of this rank's tokens."""
 
     mesh = places = None
 
@@ -238,7 +238,7 @@ def farthest(ours, theirs):
 
 
 def check(mesh, options):
-    """Whether each way gives what the unsharded block gives. Returns lines about it, and those that fail."""
+    """Compares each way with the unsharded block. Returns lines about it, and the failures."""
     lines, failed, want = [], [], None
     for way in WAYS:
         counts = {}

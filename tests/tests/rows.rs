@@ -424,7 +424,7 @@ fn sums(device: &Device) -> Outcome {
             if dtype != DType::F32 || shape[0] < 2 {
                 continue;
             }
-            // Of weights of several rows each row has its own gradient.
+            // A weight of several rows has a gradient for each row: their sum is compared.
             let rows = run(&cpu, shape[0])?;
             for k in (0..rows.len()).filter(|&k| def.info.is_weight_result(k)) {
                 let (mut sums, mut sizes) = (vec![0.0; shape[1]], vec![0.0; shape[1]]);
@@ -474,7 +474,7 @@ fn workspace(device: &Device) -> Outcome {
             other => return Err(format!("{other:?} instead of {words:?}").into()),
         }
     }
-    // Of weights of several rows nothing is summed.
+    // For weights of several rows nothing is summed.
     let tensors = operands_of(def, DType::F32, device, shape, 40)?;
     let operands: Vec<Operand<'_>> = tensors.iter().map(Operand::from).collect();
     if kernel.workspace(&operands)?.is_some() { Err("a workspace for nothing".into()) } else { Ok(()) }
@@ -499,7 +499,7 @@ fn beyond_31_bits(device: &Device) -> Outcome {
     if got.chunks(2).all(|y| y == even) { Ok(()) } else { Err("a row in the middle is no mean".into()) }
 }
 
-/// What no call can be.
+/// Checks the errors of calls that cannot be.
 fn errors() -> Outcome {
     let cpu = Device::cpu();
     let x = Tensor::zeros(&cpu, DType::F32, [2, 4])?;

@@ -25,7 +25,7 @@ fn build_script() {
     }
 }
 
-/// What stands before the script's last word to the tests, which cargo does not look at.
+/// The beginning of the line with the script's time. The tests read that line, and cargo ignores it.
 const TIME: &str = "processor time: ";
 
 /// The time of the processor that the programs took which this one has started and which have ended, in hundredths of a second;
@@ -111,7 +111,7 @@ fn without_a_compiler_the_ops_have_no_kernels() {
     assert_ne!(source(&told), source(&other));
 }
 
-/// What would have no kernels is said.
+/// The build warns of files that would have no kernels.
 #[test]
 fn what_is_left_out_is_warned_of() {
     let package = Package::new("left-out");

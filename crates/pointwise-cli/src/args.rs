@@ -58,7 +58,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  pointwise tour\n  pointwise tour --device cuda:1\n  pointwise tour --device emulated"
     )]
     Tour {
-        /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
+        /// The device: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
         /// checked; slow) or emulated:80
         #[arg(long, default_value = "auto", value_parser = device_name)]
         device: String,
@@ -173,7 +173,7 @@ pub(crate) struct Run {
     /// The safetensors file to write
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
+    /// The device: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
     /// checked; slow) or emulated:80
     #[arg(long, default_value = "auto", value_parser = device_name)]
     pub(crate) device: String,

@@ -86,7 +86,7 @@ impl Draft {
                 folder(path).join(name)
             }
         };
-        // What is replaced may be secret: nobody else reads the draft before it has the same mode.
+        // The old file may be secret: nobody else reads the draft before it has the same mode.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         #[cfg(target_os = "linux")]
         if let Some(file) = unnamed(folder(&place), mode) {

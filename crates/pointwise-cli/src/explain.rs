@@ -91,7 +91,7 @@ fn served(def: &'static OpDef, dtype: DType, shape: &[usize], strategy: Strategy
     let info = &def.info;
     let (outer, row) = shape.split_at(shape.len().saturating_sub(1));
     let operand = |k: usize| {
-        // What a row has once has no last dimension, and a weight has no other.
+        // An operand that a row has once has no last dimension, and a weight has no other.
         let shape = match () {
             () if info.is_row_operand(k) => outer,
             () if info.is_weight(k) => row,

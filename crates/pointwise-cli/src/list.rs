@@ -78,7 +78,7 @@ fn describe(op: Op) -> Description {
     let info = op.info();
     let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>();
     let all = beside(op);
-    // Where a setting may be missing, each says if it must be given.
+    // If the op has settings, each parameter says if it must be given.
     let has_settings = all.iter().any(|it| matches!(it, Beside::Setting(_)));
     let parameters = all.into_iter().map(|it| match it {
         Beside::Param(param) if has_settings => {

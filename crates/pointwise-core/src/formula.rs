@@ -27,7 +27,7 @@ pub const MAX_WORDS: usize = 8;
 /// an optional one as 1 and its word, or as two zeros.
 pub type ParamWords = [u64; MAX_WORDS];
 
-/// What a formula may know of an element besides its operands.
+/// The facts of an element that a formula may know besides its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     /// Its random words, in a random op.

@@ -454,7 +454,7 @@ impl OpInfo {
         }
         let (mut count, mut operand) = (0, 0);
         while operand <= k {
-            count += (self.operand_has_gradient(operand) && !has(self.shared_gradients, operand)) as usize;
+            count += (self.operand_has_gradient(operand) && !self.shares_gradient(operand)) as usize;
             operand += 1;
         }
         Some(count - 1)
@@ -592,6 +592,12 @@ impl OpInfo {
     #[must_use]
     pub const fn is_weight(&self, k: usize) -> bool {
         has(self.weight_operands, k)
+    }
+
+    /// True if operand `k` has the gradient of the operand before it: see [`OpInfo::shared_gradients`].
+    #[must_use]
+    pub const fn shares_gradient(&self, k: usize) -> bool {
+        has(self.shared_gradients, k)
     }
 
     /// True if result `k` is the gradient of a weight: see [`OpInfo::weight_results`].

@@ -329,7 +329,7 @@ const fn code(fixed: Option<DType>) -> u64 {
     }
 }
 
-/// What stands as it is between the element type and the hash, and how many bits are left for the hash.
+/// Returns the fields between the element type and the hash, which the word has as they are, and the bits left for the hash.
 const fn shape(info: &OpInfo) -> (u64, u32) {
     let fields = [
         (info.operands.len() as u64, 4),
@@ -439,7 +439,7 @@ mod tests {
         // The word alone is right.
         let checked = std::panic::catch_unwind(|| check_data(&BYTES, 0, of_data(&BYTES, 0), slots(&LABELS)));
         assert!(checked.is_err());
-        // Of the last operand and of the last result.
+        // The last operand and the last result have their slots.
         const MANY: OpInfo = OpInfo { operand_types: &[Some(DType::I64); MAX_INPUTS], row_operands: 0xfff, ..RELU };
         const ALL: OpInfo = OpInfo { result_types: &[Some(DType::I64); MAX_OUTPUTS], row_results: 0xff, ..MANY };
         assert_eq!(slots(&ALL).count_ones(), (MAX_INPUTS + MAX_OUTPUTS) as u32 * slots(&LABELS).count_ones());

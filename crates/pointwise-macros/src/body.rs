@@ -138,12 +138,12 @@ impl Names<'_> {
     }
 }
 
-/// Whether a token is one of these signs.
+/// True if a token is one of these signs.
 fn is_punct(token: Option<&TokenTree>, signs: &str) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if signs.contains(punct.as_char()))
 }
 
-/// Whether a name is bound: after `let`, `mut` or `for`, among a closure's arguments, or in a pattern in brackets.
+/// True if a name is bound: after `let`, `mut`, `for` or `ref`, among a closure's arguments, or in a pattern in brackets.
 fn is_bound(tokens: TokenStream, name: &Ident) -> bool {
     let mut before: Option<TokenTree> = None;
     for token in tokens {

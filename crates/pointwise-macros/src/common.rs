@@ -1,4 +1,4 @@
-//! What an op becomes on both sides: its struct, its data, its formula.
+//! The parts of an op on both sides: its struct, its data, its formula.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};

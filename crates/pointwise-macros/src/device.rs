@@ -1,4 +1,4 @@
-//! What an op becomes on the device: its entries for each element type.
+//! The parts of an op on the device: its entries for each element type.
 
 use proc_macro2::TokenStream;
 use quote::quote;

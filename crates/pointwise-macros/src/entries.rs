@@ -31,7 +31,7 @@ pub(crate) struct Entries {
     pub(crate) symbol: String,
     /// Its struct.
     pub(crate) type_name: Ident,
-    /// Whether the struct is generic over the compute type.
+    /// True if the struct is generic over the compute type.
     pub(crate) is_generic: bool,
     /// The element types of operands that do not have the op's.
     pub(crate) operands: Vec<Option<Type>>,
@@ -339,14 +339,14 @@ impl Entries {
         quote!([#(#typed),*])
     }
 
-    /// Whether a table may have all results: those of two operands of one byte each, without parameters.
+    /// True if a table may have all results: the op has two operands of one byte each and no parameters.
     fn has_lookup(&self, each: Type) -> bool {
         let is_of_two = matches!((&*self.operands, &*self.results), ([None, None], [None | Some(Type::Bool)]));
         is_of_two && self.words == 0 && !self.has_place && each.is_byte()
     }
 
-    /// Whether a kernel makes a table of all results: of one operand and one result of the same 8-bit floats, whose
-    /// formulas are longer than a look-up.
+    /// True if a kernel makes a table of all results: the op has one operand and one result, of the same 8-bit floats. Their
+    /// formulas take longer than a look-up.
     fn has_codes(&self, each: Type) -> bool {
         matches!((&*self.operands, &*self.results), ([None], [None])) && !self.has_place && each.is_fp8()
     }

@@ -17,14 +17,14 @@ pub(crate) struct Entry<'a> {
     pub(crate) vectors: TokenStream,
     /// The barriers of an op on rows: one for each round.
     pub(crate) barriers: Option<TokenStream>,
-    /// Whether any of its elements are fp8, which newer targets convert by instructions.
+    /// True if any of its elements are fp8, which newer targets convert by instructions.
     pub(crate) is_fp8: bool,
     /// The word of its row.
     pub(crate) word: TokenStream,
     /// The types of its operands and results, of a formula.
     pub(crate) slots: Option<TokenStream>,
     pub(crate) parameters: TokenStream,
-    /// What it does before the call.
+    /// The code before the call.
     pub(crate) prepare: TokenStream,
     /// The call of a template.
     pub(crate) call: TokenStream,

@@ -1,4 +1,4 @@
-//! What an op becomes on the host: its definition, and functions.
+//! The parts of an op on the host: its definition, and functions.
 
 mod generator;
 
@@ -119,7 +119,7 @@ fn definition(op: &Op, kernels: &TokenStream) -> TokenStream {
     }
 }
 
-/// Where the op stands: its package, its module and its line.
+/// Returns the place of the op: its package, its module and its line.
 fn place() -> TokenStream {
     quote! {
         ::pointwise::__private::Place {

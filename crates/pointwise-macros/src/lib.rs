@@ -84,17 +84,17 @@ use words::Words;
 ///
 /// # What it makes
 ///
-/// Of `snake` above: the struct `Snake { a }` with the formula as `Snake::formula`, `Snake::def()` (the op as data) and
-/// `Snake { a: 0.5 }.kernel()` (the op with launch settings); the functions `snake(&x, 0.5)`, `snake_into(&x, &mut y, 0.5)`,
-/// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. A random op takes last
-/// where it draws from: a `Philox`, or a tensor that has seed and offset.
+/// `snake` above becomes the struct `Snake { a }` with the formula as `Snake::formula`, `Snake::def()` (the op as data) and
+/// `Snake { a: 0.5 }.kernel()` (the op with launch settings), and the functions `snake(&x, 0.5)`, `snake_into(&x, &mut y, 0.5)`,
+/// `snake_inplace(&mut x, 0.5)`, `snake_backward(&grad, &x, 0.5)`. The last argument of a random op is the place to draw from: a
+/// `Philox`, or a tensor that has seed and offset.
 ///
-/// Of a gated op `NAME`, `NAME_into` and `NAME_backward` take the tensor of both halves, `NAME_pair` and its like two tensors.
-/// Of an op without operands there are `NAME(&device, dtype, shape, ..)` and `NAME_into(&mut y, ..)`.
+/// For a gated op `NAME`, `NAME_into` and `NAME_backward` take the tensor of both halves; `NAME_pair` and its like take two
+/// tensors. An op without operands has `NAME(&device, dtype, shape, ..)` and `NAME_into(&mut y, ..)`.
 ///
 /// # An impl
 ///
-/// Where a struct of the module is the op, the attribute stands on its impl of `UnaryOp`, `BinaryOp` or `TernaryOp`,
+/// If a struct of the module is the op, the attribute stands on its impl of `UnaryOp`, `BinaryOp` or `TernaryOp`,
 /// generic over the type as a function is. The functions have the struct's name in lower case.
 ///
 /// Its kernels are those that `pointwise_build::ops` compiled in the package's build script. Without them the op runs on

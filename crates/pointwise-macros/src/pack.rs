@@ -10,11 +10,11 @@ use quote::quote;
 pub(crate) struct Pack {
     /// An expression of type `pointwise::embed::Pack`, of literals alone.
     pub(crate) kernels: TokenStream,
-    /// What the device compiler said against the op.
+    /// The device compiler's errors in the op.
     pub(crate) error: Option<String>,
     /// Why the item cannot be an op at all.
     pub(crate) no_op: Option<String>,
-    /// What should be known, though the op is fine on the CPU.
+    /// A warning to the user, though the op is fine on the CPU.
     pub(crate) warning: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn find(name: &str) -> Pack {
                 "the build script compiled no op {name}: call `pointwise_build::ops` in the package's build.rs with the \
                  file that the op stands in"
             );
-            // Where there are kernels of other ops, these are wanted, too.
+            // If other ops of the package have kernels, this one should have them, too.
             let warning = all.join("stamp.txt").is_file().then(|| format!("{name} has no kernels: {why}"));
             Pack { warning, ..Pack::empty(&why) }
         }

@@ -16,7 +16,7 @@ use crate::{body, by_hand, rows};
 use arguments::{arguments, per_row, value};
 use function::{Bound, check_function, generic, type_name, types};
 
-/// What `pointwise_core::formula` has the same numbers for.
+/// Limits with the same numbers as in `pointwise_core`.
 const MAX_RESULTS: usize = 4;
 const MAX_WORDS_OF_GENERATORS: usize = 4;
 
@@ -40,7 +40,7 @@ pub(crate) struct Op {
     pub(crate) generic: TypeParam,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) results: Vec<Value>,
-    /// What a formula asks its row, in the order of evaluation.
+    /// The questions that a formula asks its row, in the order of evaluation.
     pub(crate) asks: Vec<Ask>,
     /// The elements of a row that is a group; 0 where it is the last dimension.
     pub(crate) group: u32,
@@ -154,7 +154,7 @@ impl ParamKind {
         if self == ParamKind::Open { 2 } else { 1 }
     }
 
-    /// Whether its type mentions the generic one.
+    /// True if its type mentions the generic one.
     pub(crate) fn is_generic(self) -> bool {
         matches!(self, ParamKind::Number | ParamKind::Probability | ParamKind::Open)
     }
@@ -441,7 +441,7 @@ fn grad_types(
     types: &[words::Type],
     (arguments, results): (&[Argument], &[Value]),
 ) -> Result<Vec<words::Type>> {
-    // What is rounded to fewer bits on purpose has no derivative.
+    // A result that is rounded to fewer bits on purpose has no derivative.
     let is_quantised = results.iter().any(|result| result.is_stored() && !result.is_kept && !result.has_gradient());
     let is_differentiable = bound.has_floats()
         && kind != OpKind::Generator

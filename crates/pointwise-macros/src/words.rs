@@ -24,7 +24,7 @@ pub(crate) struct Words {
     pub(crate) results: Option<Vec<TypedName>>,
     /// The elements of a row that is a group, and where they stand.
     pub(crate) group: Option<(u32, Span)>,
-    /// Where `gated` stands.
+    /// The place of `gated`.
     pub(crate) gated: Option<Span>,
     /// The parameters of an op by hand, and where they stand.
     pub(crate) params: Option<(Vec<(Ident, Expr)>, Span)>,
@@ -49,7 +49,7 @@ pub(crate) struct FamilyWords {
     pub(crate) rewrite: Option<Ident>,
     /// The element types, and the power of two of elements from which on a table of all pairs is faster.
     pub(crate) pairs: Vec<(Type, LitInt)>,
-    /// Where the first of these words stands.
+    /// The place of the first of these words.
     pub(crate) span: Option<Span>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Accuracy {
     Ulp(f32),
 }
 
-/// Where the gradient comes from.
+/// The source of the gradient.
 pub(crate) enum Grad {
     /// The formula, by dual numbers.
     Derived,
@@ -184,7 +184,7 @@ impl Type {
         matches!(self, F8E4M3 | F8E5M2)
     }
 
-    /// Whether any byte is an element.
+    /// True if any byte is an element.
     pub(crate) fn is_byte(self) -> bool {
         self.is_fp8() || matches!(self, I8 | U8)
     }

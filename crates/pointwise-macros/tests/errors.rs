@@ -1,5 +1,5 @@
-//! What the attribute refuses: each program in `ui/`, with the messages beside it. They are those of the toolchain in
-//! `rust-toolchain.toml`; `TRYBUILD=overwrite` writes them anew.
+//! The programs in `ui/`, which the attribute refuses, with the messages beside them. The toolchain of `rust-toolchain.toml`
+//! gives these; `TRYBUILD=overwrite` writes them anew.
 
 #[test]
 fn mistakes_are_shown_where_they_are() {

@@ -20,7 +20,7 @@ fn op(op: &OpSpec) -> Value {
         "group": op.group,
         "operands": op.operands.iter().map(|operand| json!({
             "name": operand.name, "dtype": operand.dtype.map(DType::torch_name), "channel": operand.is_channel,
-            "row": operand.is_row, "number": operand.takes_number,
+            "row": operand.is_row, "number": operand.takes_number, "shares": operand.shares_gradient,
         })).collect::<Vec<_>>(),
         "params": op.params.iter().map(|param| json!({
             "name": param.name, "kind": kind(param.kind), "default": param.default,

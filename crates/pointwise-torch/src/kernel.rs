@@ -27,11 +27,11 @@ pub(crate) struct Slot {
     pub(crate) op: usize,
     /// Bit `k`: operand `k` is a number.
     pub(crate) numbers: u32,
-    /// Whether it writes to given tensors, or returns new ones.
+    /// True if it writes to given tensors; otherwise it returns new ones.
     pub(crate) out: bool,
 }
 
-/// What a number stands for.
+/// The role of a number.
 #[derive(Debug)]
 pub(crate) enum Role {
     /// An op's kernel.
@@ -49,7 +49,7 @@ pub(crate) enum Role {
 pub(crate) struct Library {
     /// The ops.
     pub(crate) ops: Vec<OpSpec>,
-    /// What each number stands for.
+    /// The role of each number.
     pub(crate) roles: Vec<Role>,
 }
 
@@ -189,7 +189,7 @@ macro_rules! kernels {
 static KERNELS: [[Kernel; 32]; MOST / 32] =
     kernels![0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31];
 
-/// What became of a call.
+/// The outcome of a call.
 enum Outcome {
     /// The results are on the stack.
     Done,

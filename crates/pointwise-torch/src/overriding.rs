@@ -243,7 +243,7 @@ impl Override {
                 Known::Number(number)
             });
         }
-        // Where torch raises for a zero among integers, pointwise has 0.
+        // For a zero among integer divisors torch raises an error, and pointwise gives 0.
         if place == Place::Cpu && category(element) == 1 && op.name == "remainder" {
             return Ok(false);
         }

@@ -29,21 +29,21 @@ pub(crate) struct OpSpec {
     pub(crate) results: Vec<ResultSpec>,
     /// The element types that it takes.
     pub(crate) dtypes: &'static [DType],
-    /// Whether integers and bool are converted to a float type first.
+    /// True if integers and bool are converted to a float type first.
     pub(crate) int_to_float: bool,
-    /// Whether operands of different types are converted to a common one.
+    /// True if operands of different types are converted to a common one.
     pub(crate) promotes: bool,
-    /// Whether a bool operand is an error, whatever the other one is.
+    /// True if a bool operand is an error, whatever the other one is.
     pub(crate) refuses_bool: bool,
-    /// Whether its results depend on no operand.
+    /// True if its results depend on no operand.
     pub(crate) is_constant: bool,
     /// The random words that it takes, by the elements that share each.
     pub(crate) random: &'static [Each],
     /// How many indices of its elements it takes.
     pub(crate) indices: u8,
-    /// Whether it can run in f64 on the CPU.
+    /// True if it can run in f64 on the CPU.
     pub(crate) has_oracle: bool,
-    /// Whether it is pointwise's own: its name says what it computes.
+    /// True if it is pointwise's own: its name says what it computes.
     pub(crate) is_family: bool,
     /// The documentation.
     pub(crate) doc: &'static str,
@@ -91,12 +91,14 @@ pub(crate) struct OperandSpec {
     pub(crate) name: &'static str,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
-    /// Whether it has one element for each channel, or one for all.
+    /// True if it has one element for each channel, or one for all.
     pub(crate) is_channel: bool,
-    /// Whether it has one element for each row: its shape has no last dimension, or one of groups.
+    /// True if it has one element for each row: its shape has no last dimension, or one of groups.
     pub(crate) is_row: bool,
-    /// Whether it may be a number.
+    /// True if it may be a number.
     pub(crate) takes_number: bool,
+    /// True if the gradient of the operand before it is its own, too.
+    pub(crate) shares_gradient: bool,
 }
 
 /// A result of an op.
@@ -104,7 +106,7 @@ pub(crate) struct OperandSpec {
 pub(crate) struct ResultSpec {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Whether it has one element for each row: its shape has no last dimension, or one of groups.
+    /// True if it has one element for each row: its shape has no last dimension, or one of groups.
     pub(crate) is_row: bool,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
@@ -208,6 +210,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
         is_channel: info.is_channel(k),
         is_row: info.is_row_operand(k),
         takes_number: false,
+        shares_gradient: info.shares_gradient(k),
     });
     let results = info.outputs().iter().enumerate().map(|(k, &name)| ResultSpec {
         name,
@@ -274,7 +277,14 @@ fn pair(def: &'static OpDef) -> OpSpec {
         Some(forward) => format!("{forward}_pair_backward"),
         None => format!("{}_pair", info.name),
     };
-    let operand = |name| OperandSpec { name, dtype: None, is_channel: false, is_row: false, takes_number: false };
+    let operand = |name| OperandSpec {
+        name,
+        dtype: None,
+        is_channel: false,
+        is_row: false,
+        takes_number: false,
+        shares_gradient: false,
+    };
     let operands = info.operands.iter().map(|&name| operand(name));
     let results =
         info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false, weight: None });

@@ -123,7 +123,7 @@ impl Number {
     /// The errors of [`Number::word`].
     pub(crate) fn bits(self, info: &ParamInfo, dtype: DType) -> Result<u64> {
         if !is_narrow(dtype) {
-            // Of an f32 and of an integer these are its bits.
+            // The word of an f32 or of an integer is its bits.
             return self.word(info, dtype);
         }
         let value = self.to_f64(info);

@@ -338,7 +338,7 @@ fn formulas_take_indices_beside_operands() {
         causal_scores_into(score.view().narrow(0, 0, 1).unwrap().reshape([3, 3]).unwrap(), 1.0, columns).unwrap_err();
     assert!(error.to_string().contains("knows its elements' places"), "{error}");
 
-    // Of several blocks, all of whose rows begin elsewhere.
+    // Several blocks: in each, the rows begin at other places.
     let x = Tensor::zeros(&cpu, DType::I32, [3, 7, 1000]).unwrap();
     let place = Philox::new(3);
     let got = numbered(&x, None, place).unwrap().to_vec::<i32>().unwrap();

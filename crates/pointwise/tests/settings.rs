@@ -73,7 +73,7 @@ fn bad_configurations_are_errors() {
         let error = from_value::<RopeConfig>(text).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
-    // What is out of range is found where a configuration is used, as one that is made in code.
+    // A value out of range is found when the configuration is used, as for a configuration made in code.
     let odd = json!({ "rope_type": "default", "head_dim": 64, "rope_theta": 1e4, "rotary_dim": 3 });
     assert!(from_value::<RopeConfig>(odd).unwrap().frequencies(16).is_err());
 }

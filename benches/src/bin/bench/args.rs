@@ -20,7 +20,7 @@ use pointwise_cli::device::device_name;
                   Exit codes: 0 done, 1 the ops or the data were at fault, 2 the call was."
 )]
 pub(crate) struct Args {
-    /// Where to run: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
+    /// The device: auto (cuda if it is there, else the CPU), cpu, cuda, cuda:N, emulated (the kernels on the CPU,
     /// checked; slow) or emulated:80
     #[arg(long, default_value = "auto", value_parser = device_name)]
     pub(crate) device: String,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// The clock that takes times on a GPU
     #[arg(long, value_enum, default_value_t = ClockSource::Events, conflicts_with = "from")]
     pub(crate) clock: ClockSource,
-    /// Where CUPTI's library is, for --clock cupti; default: where the system finds it
+    /// CUPTI's library, for --clock cupti; by default the system finds it
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) libcupti: Option<PathBuf>,
     /// Shrink rows that move more bytes (of the set sizes: leave out); default: 16 MiB on the CPU, none on a GPU

@@ -11,7 +11,7 @@ use crate::{
     lint::{Rule, Violation},
 };
 
-/// What is wrong with ops, by their names.
+/// The faults of ops, by their names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Blame {
     pub(crate) ops: BTreeMap<String, String>,
@@ -40,7 +40,7 @@ impl Blame {
                     let is_of = |op: &&super::sources::FoundOp| violation.op.as_ref() == Some(&op.name);
                     sources.ops().iter().find(is_of).map(|op| &*op.name)
                 };
-                // What belongs to no entry is there because of one that breaks a rule, too.
+                // A violation outside of entries comes from one in an entry: it counts for the first such op.
                 let other = violations.iter().find_map(op).or_else(|| first(sources))?;
                 let mut by_op: BTreeMap<&str, Vec<_>> = BTreeMap::new();
                 for violation in violations {
@@ -69,8 +69,8 @@ fn first(sources: &Sources) -> Option<&str> {
     sources.ops().first().map(|op| &*op.name)
 }
 
-/// Whether a message is about types, loans or values that are nowhere: what is so on both sides, in a file that is the same
-/// on both. Not about other names and methods: the package's side has more of them.
+/// True if a message is about types, loans or missing values. Both sides have it, if the file is the same on both. Messages
+/// about other names and methods do not count: the package's side has more of them.
 fn is_plain(message: &str) -> bool {
     const CODES: [&str; 33] = [
         "E0023", "E0026", "E0027", "E0040", "E0053", "E0061", "E0069", "E0070", "E0106", "E0107", "E0124", "E0191",
@@ -86,7 +86,7 @@ fn is_plain(message: &str) -> bool {
         || code == "E0599" && text.contains("type parameter")
 }
 
-/// What in a formula leads to a breach, and what to write.
+/// Returns the likely cause of a violation in a formula, with advice.
 fn cause(Violation { rule, text, .. }: &Violation) -> Option<&'static str> {
     const INDEX: &str = "an index may lie outside of its array, and a kernel cannot panic: choose by `if`, or work the \
                          value out";
@@ -227,7 +227,7 @@ mod tests {
         let blame = Blame::of(&compile(&format!("{plain}\n{other}")), &sources).unwrap();
         assert_eq!(blame.ops.keys().collect::<Vec<_>>(), ["two"]);
         assert!(!blame.ops["two"].contains("E0277"), "{blame:?}");
-        // Where the sides differ, it may be the device's alone.
+        // If the sides differ, the message may come from the device's side alone.
         let text = TEXT.replace("std::f()", "if cfg!(target_arch = \"nvptx64\") { 1 } else { x }");
         assert_eq!(Blame::of(&compile(plain), &read(&text).0).unwrap().ops.keys().collect::<Vec<_>>(), ["one"]);
     }

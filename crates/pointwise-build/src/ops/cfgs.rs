@@ -26,7 +26,7 @@ fn name(cfg: &str) -> &str {
     cfg.split('=').next().unwrap_or(cfg).trim()
 }
 
-/// What `cargo::rustc-check-cfg` takes of a cfg.
+/// Returns the argument of `cargo::rustc-check-cfg` for a cfg.
 pub(crate) fn check(cfg: &str) -> String {
     match cfg.split_once('=') {
         Some((name, value)) => format!("cfg({}, values({}))", name.trim(), value.trim()),
@@ -34,7 +34,7 @@ pub(crate) fn check(cfg: &str) -> String {
     }
 }
 
-/// Whether a cfg of this name may hold on one side and not on the other. By `target_arch` the file tells the sides apart, and
+/// True if a cfg of this name may hold on one side and not on the other. The file tells the sides apart by `target_arch`, and
 /// tests are of the package alone.
 pub(crate) fn may_differ(asked: &str, cfgs: &[String]) -> bool {
     !matches!(asked, "feature" | "target_arch" | "test" | "doc" | "doctest" | "clippy" | "miri")

@@ -12,7 +12,7 @@ pub(crate) fn renamed() -> Option<String> {
     (!roots.any(|text| text.contains(" as pointwise;"))).then_some(name)
 }
 
-/// What is said of each op then.
+/// Returns the error of each op in a package that has pointwise by another name.
 pub(crate) fn why(name: &str) -> String {
     format!(
         "Cargo.toml calls the crate pointwise `{name}`, and #[op] needs it by its own name: write `pointwise = {{ .. }}` \

@@ -34,10 +34,10 @@ use stamp::Stamp;
 /// The environment variable by which both compilations know the hash of the sources.
 const SOURCE_VARIABLE: &str = "POINTWISE_SOURCE";
 
-/// Where the attribute looks, in `OUT_DIR`.
+/// The folder in `OUT_DIR` that the attribute reads.
 const FOLDER: &str = "pointwise_ops";
 
-/// What the device compiler says against an op, in the op's folder.
+/// The device compiler's errors in an op, in the op's folder.
 const ERROR: &str = "error.txt";
 
 /// Why an item with the attribute cannot be an op at all, in the folder of its name.
@@ -49,7 +49,7 @@ const NONE: &str = "none.txt";
 /// There, in the folder of all, where every op of the module has kernels.
 const STAMP: &str = "stamp.txt";
 
-/// Whether a build script has called [`Ops::try_build`].
+/// True if a build script has called [`Ops::try_build`].
 static IS_CALLED: AtomicBool = AtomicBool::new(false);
 
 /// How a file of ops is compiled for the GPU. See [`ops`].
@@ -103,7 +103,7 @@ impl Ops {
         self
     }
 
-    /// Where cargo's target directories go; without it, in the folder `pointwise-ops` of the package's own.
+    /// Sets the folder for cargo's target directories. By default it is `pointwise-ops` in the package's own target directory.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
         self
@@ -252,7 +252,7 @@ impl Ops {
     }
 }
 
-/// What is said of a function of an `impl` or a trait.
+/// The error of a function of an `impl` or a trait.
 const METHOD: &str = "an op is a function of a module: move it out of the `impl` or trait";
 
 /// The folder for what is compiled for the GPU, shared by all packages of a workspace and by all profiles, so that `core`
@@ -268,7 +268,7 @@ fn watch(inputs: &[PathBuf]) {
     }
 }
 
-/// What the attribute looks for, op by op.
+/// The files that the attribute reads, op by op.
 struct Packs {
     folder: PathBuf,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Sources {
     pub(crate) module: String,
     /// The module's file first.
     pub(crate) files: Vec<SourceFile>,
-    /// What may hold files of submodules, whether it is there or not.
+    /// The folder that may hold files of submodules. It need not exist.
     folder: PathBuf,
     ops: Vec<FoundOp>,
     /// The names of functions in an `impl` or a trait with the attribute, which is for functions of modules.
@@ -84,7 +84,7 @@ impl Sources {
         &self.methods
     }
 
-    /// Whether there may be an op: a macro of the file may make some that [`Sources::ops`] does not know.
+    /// True if there may be an op. A macro of the file may make some that [`Sources::ops`] does not know.
     pub(crate) fn may_have_ops(&self) -> bool {
         self.tokens().any(|tokens| mentions(tokens, &["op"]))
     }
@@ -102,7 +102,7 @@ impl Sources {
         self.files.iter().skip(1).filter(move |file| !is_declared(file))
     }
 
-    /// Whether a file of the package declares the module.
+    /// True if a file of the package declares the module.
     pub(crate) fn is_declared(&self) -> bool {
         let mut others = Vec::new();
         let parent = self.files[0].path.parent().unwrap_or(Path::new(""));
@@ -120,7 +120,7 @@ impl Sources {
         self.files.iter().filter_map(|file| file.text.parse().ok())
     }
 
-    /// What cargo is to watch.
+    /// The files that cargo watches, and the folder if it exists.
     pub(crate) fn watched(&self) -> impl Iterator<Item = &Path> {
         // Cargo takes what does not exist for changed at every build.
         let folder = Some(&*self.folder).filter(|folder| folder.is_dir());
@@ -216,7 +216,7 @@ fn collect(items: &[Item], file: usize, ops: &mut Vec<FoundOp>, methods: &mut Ve
     }
 }
 
-/// Whether the attribute is there, or may be, by `cfg_attr`.
+/// True if the attribute is there, or may be, by `cfg_attr`.
 fn is_op(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -237,7 +237,7 @@ fn found_op(attributes: &[Attribute], name: String, item: TokenStream, file: usi
     Some(FoundOp { name, file, lines: first.start().line..=last.end().line })
 }
 
-/// Whether one of the names is among the tokens.
+/// True if one of the names is among the tokens.
 fn mentions(tokens: TokenStream, names: &[&str]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Group(group) => mentions(group.stream(), names),
@@ -246,7 +246,7 @@ fn mentions(tokens: TokenStream, names: &[&str]) -> bool {
     })
 }
 
-/// Whether `mod NAME` for a file is among the tokens, or its name as a text, as `#[path]` and `include!` have it.
+/// True if `mod NAME` for a file is among the tokens, or its name as a text, as in `#[path]` and `include!`.
 fn declares(tokens: TokenStream, path: &Path) -> bool {
     let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = if file == "mod.rs" { path.parent().and_then(Path::file_name) } else { path.file_stem() };

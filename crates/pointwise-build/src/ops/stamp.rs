@@ -1,4 +1,4 @@
-//! Whether anything has changed since the ops were compiled.
+//! The stamp, which shows if anything has changed since the ops were compiled.
 
 use std::{fs, path::PathBuf};
 

@@ -26,7 +26,7 @@ fn reference_loss(def: &'static OpDef, operands: &[Vec<f64>]) -> f64 {
     if let Some(oracle) = def.row_oracle(types, &[]).unwrap() {
         let mut at = vec![0; def.info.results.len()];
         for row in 0..rows {
-            // What each row has once.
+            // An operand that each row has once has one element a row.
             let of_row = |x: &Vec<f64>| if x.len() == rows { row..row + 1 } else { row * len..(row + 1) * len };
             let slices: Vec<&[f64]> = operands.iter().map(|x| &x[of_row(x)]).collect();
             for (k, result) in oracle.at(&slices, len).iter().enumerate() {

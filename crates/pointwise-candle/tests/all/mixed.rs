@@ -44,7 +44,7 @@ mod own {
         (x - row.mean(x)) * scale.0
     }
 
-    /// What a label names in each row.
+    /// The element of each row that its label names.
     #[op(f32, f16, bf16, exact)]
     pub fn named<T: Real>(x: T, #[stored(i64)] label: PerRow<T>, row: Row<T>) -> PerRow<T> {
         PerRow(row.sum(if row.index() == label.0 { x } else { T::ZERO }))

@@ -184,7 +184,7 @@ pub struct SinusoidalColumn {
     value: f32,
     /// By how much the next row's is larger.
     change: f32,
-    /// What times an element is the change's loss: `4 sin^2(w / 2)`.
+    /// The change falls by this times the element, from row to row: `4 sin^2(w / 2)`.
     bend: f32,
 }
 

@@ -205,7 +205,7 @@ pub fn name(x: f32) -> f32 {
     [div]           ["`a / b`, relative error `2^-16`."];
     [trunc_divide]  ["The quotient, cut towards zero."];
     [floor_divide]  ["The quotient, rounded down."];
-    [remainder]     ["What rounding the quotient down leaves."];
+    [remainder]     ["The remainder of the quotient, rounded down."];
     [pow]           ["C99 `pow`. Exponents of magnitude 2^16 and more count as even integers."];
 )]
 #[doc = text]

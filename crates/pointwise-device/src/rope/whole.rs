@@ -157,7 +157,7 @@ fn rotated_by_words<E: Packed + RopeElement>(
     mut sin: Words,
     scaled: impl Fn(f32, f32) -> [f32; 2],
 ) -> (Words, Words) {
-    // What is done moves up behind what is not.
+    // Takes the lowest word out, and puts a finished word in at the top.
     let moved = |[low, high]: Words, word: u64| [low >> 32 | high << 32, high >> 32 | word << 32];
     let mut left = thread::opaque(4);
     loop {

@@ -1,4 +1,4 @@
-//! What an op without operands becomes on the host.
+//! The parts of an op without operands on the host.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};

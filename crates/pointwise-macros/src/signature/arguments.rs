@@ -11,7 +11,7 @@ use syn::{
 use super::{Argument, Each, Param, ParamKind, Value};
 use crate::words;
 
-/// What `pointwise_core::formula` has the same numbers for.
+/// Limits with the same numbers as in `pointwise_core::formula`.
 const MAX_OPERANDS: usize = 8;
 const MAX_WORDS: usize = 8;
 const MAX_INDICES: usize = 3;
@@ -147,7 +147,7 @@ fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {
     Error::new(argument.ty.span(), why)
 }
 
-/// What stands in `#[param(..)]`.
+/// The words in `#[param(..)]`.
 struct Settings {
     span: Span,
     default: Option<Expr>,
@@ -308,7 +308,7 @@ fn check_default(value: &Expr, kind: ParamKind, name: &Ident) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::new(lit.span(), format!("the default of `{name}` is {wants}"))) }
 }
 
-/// Whether an operand's or result's type is bool; `None` if it is neither bool nor the generic type.
+/// Returns true for an operand or result of type bool, false for the generic type, `None` for any other.
 pub(super) fn value(ty: &Type, generic: &Ident) -> Option<bool> {
     let Type::Path(path) = ty else { return None };
     if path.qself.is_some() {

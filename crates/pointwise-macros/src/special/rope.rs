@@ -24,7 +24,7 @@ enum Template {
 
 use Template::{Shared, Solo, Whole, WholeIds, WholePairs};
 
-/// Where the cosines and sines come from: in symbols, and as the variant of `Source` on the host.
+/// The sources of the cosines and sines: in symbols, and as the variant of `Source` on the host.
 const SOURCES: [(&str, &str); 5] =
     [("hf", "Hf"), ("exact", "Exact"), ("angles", "Angles"), ("tables", "Tables"), ("own_tables", "OwnTables")];
 const TABLES: (&str, &str) = SOURCES[3];
@@ -62,7 +62,7 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 
 impl Kernel {
     fn is_there(&self) -> bool {
-        // Of f32, tables of the tensors' type are tables of f32.
+        // For tensors of f32, tables of the tensors' type are tables of f32.
         let own = if self.each == Type::F32 { TABLES } else { OWN_TABLES };
         if self.source == OWN_TABLES && own != OWN_TABLES {
             return false;

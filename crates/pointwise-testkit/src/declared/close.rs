@@ -59,8 +59,8 @@ impl Bound {
 
     /// Returns the fault of a result that does not [hold](Bound::holds), if it has one. `x` are the operands.
     ///
-    /// Where terms cancel, the bound counts from their size. Where a step leaves the normal numbers of f32 since operands are
-    /// huge or tiny, nothing is asked.
+    /// If terms cancel, the bound counts from their size. If a step leaves the normal numbers of f32 because operands are huge or
+    /// tiny, any result passes.
     pub(super) fn wrong(self, got: f64, exact: f64, terms: Option<Terms>, x: &[f64]) -> Option<String> {
         let terms = terms.unwrap_or(Terms::exact(exact));
         if self.is_converted {

@@ -163,7 +163,7 @@ const fn goes_directly<E: Element, F: Element, O: OpData>() -> bool {
     is_small && !by_f16c::<E>(AVX512) && !rounds && angle::<E, O>().is_none()
 }
 
-/// Where an operand of a [`direct`] loop lies.
+/// The place of an operand of a [`direct`] loop.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {

@@ -150,8 +150,8 @@ impl Block {
         }
         let (mut call, mut result) = block.try_allocate(bytes);
         if result == code::OUT_OF_MEMORY {
-            // What is kept, what was dropped but not yet freed in stream order, and what the pool keeps in pieces too
-            // small.
+            // Frees the memory that is kept, waits for memory that was dropped but not yet freed in stream order, and empties the
+            // pools, whose pieces are too small.
             context.free_kept();
             drop(held);
             context.own.synchronize(context)?;

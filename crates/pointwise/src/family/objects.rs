@@ -212,13 +212,13 @@ pub fn bitwise_not() -> UnaryKernel {
     formulas::BitwiseNot::def().unary_with(&[])
 }
 
-/// Whether x is NaN; false for integers and bool.
+/// True if x is NaN; false for integers and bool.
 #[must_use]
 pub fn isnan() -> UnaryKernel {
     formulas::Isnan::def().unary_with(&[])
 }
 
-/// Whether x is infinite; false for integers, bool and f8e4m3.
+/// True if x is infinite; false for integers, bool and f8e4m3.
 #[must_use]
 pub fn isinf() -> UnaryKernel {
     formulas::Isinf::def().unary_with(&[])
@@ -278,7 +278,7 @@ pub fn floor_divide() -> BinaryKernel {
     formulas::FloorDivide::def().binary_with(&[])
 }
 
-/// What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero
+/// The remainder of the quotient rounded down, exact but for one rounding; the sign of b. Integers: 0 for a zero
 /// divisor.
 #[must_use]
 pub fn remainder() -> BinaryKernel {

@@ -297,7 +297,7 @@ impl Writer<'_> {
                 self.finish(&totals[k], *reduction, threads, *step);
                 self.written[*step] = true;
             }
-            // What is one value for each row is computed once, by every thread.
+            // Every thread computes the values that a row has once.
             self.compute(&all, true);
         }
         if !of_elements.is_empty() {

@@ -47,7 +47,7 @@ struct Buffers {
     /// Keeps the memory. It is written through `first` alone.
     _memory: Vec<Line>,
     first: *mut u8,
-    /// Where each value begins, in bytes.
+    /// The offset of each value, in bytes.
     places: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ struct Passes {
     /// All.
     all: Vec<bool>,
     rounds: Vec<Round>,
-    /// What the results need that have an element for each of the row's; `None` if there are none.
+    /// The values needed by results with an element for each of the row's; `None` if there are no such results.
     last: Option<Vec<bool>>,
 }
 
@@ -93,7 +93,7 @@ impl Passes {
     }
 }
 
-/// Where the elements of a value are: a buffer, or a tensor.
+/// The place of a value's elements: in a buffer, or in a tensor.
 #[derive(Clone, Copy)]
 struct Elements {
     pointer: *mut u8,
@@ -314,7 +314,7 @@ impl Call<'_> {
         unsafe { self.compute(buffers, place, step, 1, needed, &is_due) };
     }
 
-    /// Where a value's elements are, of a block that begins at a place.
+    /// Returns the elements of a value, in a block that begins at a place.
     fn elements_of(
         &self,
         buffers: &Buffers,
@@ -332,7 +332,7 @@ impl Call<'_> {
         Elements { pointer: self.place_of(buffers, value, place, step), step: isize::from(!known.is_row) }
     }
 
-    /// Where a value is computed, of a block that begins at a place.
+    /// Returns the address that a value is computed at, in a block that begins at a place.
     fn place_of(
         &self,
         buffers: &Buffers,

@@ -56,7 +56,7 @@ pub(crate) struct Known {
     pub(crate) is_row: bool,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Operand,

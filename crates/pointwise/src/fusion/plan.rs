@@ -332,7 +332,7 @@ pub(super) fn check_results(
             let (expected, got) = (*operands[0].device(), *view.device());
             return Err(ErrorKind::DeviceMismatch { what, expected, got }.into());
         }
-        // What a row has once is written while other threads read its elements.
+        // A result that a row has once is written while other threads read the row's elements.
         let is_row = program.graph.values[program.results[k]].is_row;
         for (i, operand) in operands.iter().enumerate() {
             let met = overlap(operand, &view);

@@ -60,11 +60,11 @@ impl BinaryKernel {
         self.0.run_over(a.into(), &[0], [b, b], 2)
     }
 
-    /// What [`BinaryKernel::run_into`] would launch on a CUDA device for these tensors. A power by the number 1, 2, 0.5,
+    /// Plans the launch of [`BinaryKernel::run_into`] on a CUDA device for these tensors. A power by the number 1, 2, 0.5,
     /// -0.5 or -1 runs as a copy, a product, a root or a reciprocal instead, by the same settings.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`BinaryKernel::run_into`] does.
     pub fn plan<'a>(
         &self,
         a: impl Into<Operand<'a>>,
@@ -127,10 +127,10 @@ impl GatedKernel {
         self.0.run_into(&[gate.into(), value.into()], &mut [y.into()])
     }
 
-    /// What [`GatedKernel::run_into`] would launch on a CUDA device for these tensors.
+    /// Plans the launch of [`GatedKernel::run_into`] on a CUDA device for these tensors.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`GatedKernel::run_into`] does.
     pub fn plan<'a>(&self, x: impl Into<TensorView<'a>>, y: impl Into<TensorView<'a>>) -> Result<KernelPlan> {
         self.0.plan(&self.0.operands_of(&x.into())?, &[y.into()])
     }

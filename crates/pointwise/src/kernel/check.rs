@@ -1,4 +1,4 @@
-//! What calls of all ops have checked, and the errors of it.
+//! The checks that calls of all ops have in common, and their errors.
 
 use pointwise_core::{DType, OpInfo};
 

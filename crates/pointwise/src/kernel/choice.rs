@@ -15,7 +15,7 @@ use crate::error::Result;
 /// on. Of 2^28 elements by a short formula this costs 1 % on an H200, and saves up to 10 % of a long one.
 const TURNS_FROM: u64 = 1 << 23;
 
-/// What a launch of an op will do.
+/// The plan of an op's launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelPlan {
@@ -66,15 +66,15 @@ pub(super) struct Tensors<const N: usize> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<const N: usize> {
     pub(super) class: Class,
-    /// Of items: vectors where the class has them, but for [`Class::Flat`].
+    /// Its items are vectors if the class has them; in [`Class::Flat`] they are elements.
     pub(super) walk: Walk<N>,
     /// Elements of an item.
     pub(super) lanes: usize,
     /// Single elements of a thread, where it has no vector.
     pub(super) group: usize,
-    /// What the kernel is told of the operands.
+    /// How the kernel loads its operands.
     pub(super) marks: LoadModes,
-    /// Where results are looked up, if they are.
+    /// The table that results are looked up in, if any.
     pub(super) looked: Option<TableKind>,
     /// Why another strategy than the one asked for.
     pub(super) replaced: Option<&'static str>,
@@ -84,13 +84,13 @@ pub(super) struct Choice<const N: usize> {
 /// A table of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableKind {
-    /// Of all codes of one operand, which each block makes.
+    /// The results of all codes of one operand; each block makes such a table.
     Codes,
-    /// Of all pairs of codes.
+    /// The results of all pairs of codes.
     Pairs,
 }
 
-/// What a kernel is told of its operands: bit `k` is for operand `k`, which has one of these at most.
+/// How a kernel loads its operands: bit `k` is for operand `k`, which has one of these modes at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LoadModes {
     /// It is one element for a whole vector.
@@ -205,7 +205,7 @@ impl<const N: usize> Tensors<N> {
         passing
     }
 
-    /// Whether there is one operand, and one result of elements of its size.
+    /// True if there is one operand, and one result of elements of its size.
     fn is_of_one_size(&self) -> bool {
         let mut operands = (self.results..N).filter(|&k| self.at[k] != 0);
         match (self.results, operands.next(), operands.next()) {
@@ -252,7 +252,7 @@ impl<const N: usize> Choice<N> {
         Limit::of(self.class, self.lanes)
     }
 
-    /// What launches by blocks of `threads` will do; `dims` as [`KernelPlan::dims`].
+    /// Returns the plan of launches by blocks of `threads`; `dims` as [`KernelPlan::dims`].
     pub(super) fn plan(&self, dims: usize, threads: u32, n: u64) -> KernelPlan {
         let (mut launches, mut head) = (0, 0);
         if n > 0 {
@@ -291,7 +291,7 @@ pub(super) struct Launcher<'a> {
     pub(super) threads: u32,
 }
 
-/// What a kernel is given besides the walk.
+/// The arguments of a kernel besides the walk.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments<'a> {
     /// How many tensors it has: as many of the walk's first ones.
@@ -318,7 +318,7 @@ impl Launcher<'_> {
             let addresses = tensors.at.map(|address| address as u64);
             let mut params = Params::default();
             addresses[..arguments.tensors].iter().for_each(|address| params.push(address));
-            // What is pushed stays where it is until the launch.
+            // Pushed values do not move until the launch.
             let (n, head, items): (u64, u32, u32);
             let (steps, groups): (StepWords, GroupWords);
             let mut vectors = 0;

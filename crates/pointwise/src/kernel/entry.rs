@@ -48,7 +48,7 @@ impl Entry {
         self.symbol
     }
 
-    /// Whether a kernel of this name was embedded, and was made of the row that the host has.
+    /// True if a kernel of this name was embedded, and was made of the row that the host has.
     pub fn is_embedded(&self) -> bool {
         self.kernels.is_bound(self.symbol, self.row)
     }

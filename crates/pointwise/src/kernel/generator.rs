@@ -151,7 +151,7 @@ impl GeneratorKernel {
     /// Plans the launch of [`GeneratorKernel::run_into`] on a CUDA device for this tensor.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`GeneratorKernel::run_into`] does.
     pub fn plan<'a>(&self, y: impl Into<TensorViewMut<'a>>) -> Result<KernelPlan> {
         self.0.plan(&[], &[y.into().as_view()])
     }

@@ -20,7 +20,7 @@ use crate::error::Result;
 static FLAT: Entry = Entry::with_shared(LOOKUPS[0], row::of_symbol(LOOKUPS[0]), crate::embed::embedded(), PAIRS);
 static ROWS: Entry = Entry::with_shared(LOOKUPS[1], row::of_symbol(LOOKUPS[1]), crate::embed::embedded(), PAIRS);
 
-/// What a block's shared memory takes beside the table.
+/// The bytes of a block's shared memory beside its table.
 const RESERVED: usize = 1024;
 
 /// The table of an op in one element type, on each device. Made when it is first asked for, it stays until the process
@@ -125,7 +125,7 @@ pub(super) fn code_blocks(vectors: u64) -> u32 {
     (vectors / (u64::from(CODES_THREADS) * CODES_VECTORS as u64)) as u32 + 1
 }
 
-/// Whether kernels make tables of all codes of elements of type `dtype`: of one operand of fp8, with a result of its type.
+/// True if kernels make tables of all codes of elements of type `dtype`: of one operand of fp8, with a result of its type.
 pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 1
         && info.results.len() == 1
@@ -134,8 +134,8 @@ pub(super) fn serves_codes(info: &OpInfo, dtype: DType) -> bool {
         && is_fp8(dtype)
 }
 
-/// Whether an op has tables of all pairs in elements of type `dtype`: of two operands, without parameters, of a type
-/// whose bytes may be anything.
+/// True if an op has tables of all pairs in elements of type `dtype`: it has two operands and no parameters, and any byte
+/// is an element.
 pub(super) fn serves(info: &OpInfo, dtype: DType) -> bool {
     info.operands.len() == 2
         && info.bool_operands() == 0

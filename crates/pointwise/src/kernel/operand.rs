@@ -1,4 +1,4 @@
-//! What an op of several operands takes: tensors and numbers, and bounds, which may be missing.
+//! The operands of an op of several: tensors and numbers, and bounds, which may be missing.
 
 use duplicate::duplicate_item;
 use pointwise_core::{bf16, f16};

@@ -13,12 +13,12 @@ pub(crate) struct Params {
     numbers: [Number; MAX_WORDS],
     /// The first for which there was no room.
     beyond: Option<Number>,
-    /// Whether there are any.
+    /// True if there are any.
     any: bool,
 }
 
 impl Params {
-    /// Of any count. Defaults are none.
+    /// Keeps parameters of any count. Defaults need no room.
     pub(crate) fn new(params: &[Number]) -> Params {
         let mut kept = Params { any: !params.is_empty(), ..Params::default() };
         kept.numbers.iter_mut().zip(params).for_each(|(kept, number)| *kept = *number);

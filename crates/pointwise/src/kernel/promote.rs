@@ -108,7 +108,7 @@ pub(crate) fn computed_type(info: &OpInfo, dtype: DType) -> Result<DType> {
     computed(info, dtype).ok_or_else(|| check::wrong_dtype(info, dtype))
 }
 
-/// What a number makes of the type of tensors.
+/// Returns the type in which tensors of type `dtype` and a number meet.
 fn raised(dtype: DType, number: Number) -> DType {
     match number {
         Number::Float(_) if !dtype.is_float() => DType::F32,

@@ -6,7 +6,7 @@ use crate::error::Result;
 /// Finds what serves a call with these operands, if there is something simpler than the op.
 pub type RewriteFn = fn(&[Operand<'_>]) -> Result<Option<Rewrite>>;
 
-/// What serves a call whose first operand is `x`, a tensor.
+/// Something simpler that serves a call whose first operand is `x`, a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Rewrite {
     /// `x`.

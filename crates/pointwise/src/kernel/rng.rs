@@ -1,4 +1,4 @@
-//! Where a call of a random op draws from.
+//! The place that a call of a random op draws from.
 
 use pointwise_core::{Blocks, DType, Philox};
 
@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::{Overlap, Tensor, TensorView, overlap};
 
-/// Where a random op draws from: seed and offset, in the call or in memory.
+/// The place that a random op draws from: seed and offset, in the call or in memory.
 ///
 /// A tensor of shape (2) and type i64, contiguous and on the call's device, holds the bits of [`Philox::seed`] and of
 /// [`Philox::offset`]. The kernel reads them when it runs. So a CUDA graph draws other words at each launch, if the
@@ -110,7 +110,7 @@ impl<'a> Rng<'a> {
         }
     }
 
-    /// What kernels are given.
+    /// Returns the place as kernels take it.
     ///
     /// # Safety
     /// A tensor is checked, on the kernels' device, and used on their stream.

@@ -49,7 +49,7 @@ pub(super) fn operand(info: &OpInfo, k: usize, number: Number, dtype: DType) -> 
     number.rounded_word(&scalar, dtype)
 }
 
-/// Whether the op is a quotient that kernels work out by an approximate reciprocal: right for all values of the element
+/// True if the op is a quotient that kernels work out by an approximate reciprocal: right for all values of the element
 /// type, but not for every f32.
 fn is_approximate_quotient(info: &OpInfo, dtype: DType) -> bool {
     match info.properties.function {
@@ -70,8 +70,8 @@ fn within_quotients(word: u64) -> u64 {
     if x == 0.0 || !x.is_finite() { word } else { x.abs().clamp(1.0 / LARGEST, LARGEST).copysign(x).to_word() }
 }
 
-/// Whether a number is rounded to the tensor's element type first, as PyTorch's CUDA kernels have it: their functions
-/// of `scalar_t` take it so, those of `opmath_t` in the type they compute in.
+/// True if a number as operand `k` is first rounded to the tensor's element type, as in PyTorch's CUDA kernels: functions of
+/// `scalar_t` take it so, functions of `opmath_t` take it in the type that they compute in.
 pub(crate) fn is_element(info: &OpInfo, k: usize) -> bool {
     match info.properties.function {
         _ if info.bool_results() == 1 => true,

@@ -25,7 +25,7 @@ pub(crate) struct LaunchSettings {
 }
 
 impl LaunchSettings {
-    /// Where nothing is asked for.
+    /// Returns the default settings.
     pub(crate) const fn new() -> Self {
         LaunchSettings { strategy: Strategy::Auto, threads: DEFAULT_THREADS, stream: None }
     }

@@ -47,7 +47,7 @@ impl Strategy {
         [Strategy::Auto].into_iter().chain(Strategy::ALL).find(|strategy| strategy.name() == name)
     }
 
-    /// Whether an op has kernels of this strategy for tensors of type `dtype`.
+    /// True if an op has kernels of this strategy for tensors of type `dtype`.
     pub fn serves(self, info: &OpInfo, dtype: DType) -> bool {
         match self {
             // A row is read by vectors wherever it lies so: that is no choice.

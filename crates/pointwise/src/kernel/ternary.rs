@@ -78,10 +78,10 @@ impl TernaryKernel {
         self.0.run_over(c.into(), &[2], [a, b, b], 3)
     }
 
-    /// What [`TernaryKernel::run_into`] would launch on a CUDA device for these tensors.
+    /// Plans the launch of [`TernaryKernel::run_into`] on a CUDA device for these tensors.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`TernaryKernel::run_into`] does.
     pub fn plan<'a>(
         &self,
         a: impl Into<Operand<'a>>,

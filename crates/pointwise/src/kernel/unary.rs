@@ -54,8 +54,8 @@ impl UnaryKernel {
         self.0.run_over(x.into(), &[0], [Operand::Number(Number::Default)], 1)
     }
 
-    /// What [`UnaryKernel::run_into`] would launch on a CUDA device for these tensors; on the CPU there is nothing to
-    /// plan, and the answer is that of a device.
+    /// Plans the launch of [`UnaryKernel::run_into`] on a CUDA device for these tensors. For tensors on the CPU the answer is
+    /// as on a CUDA device.
     ///
     /// # Errors
     /// As [`UnaryKernel::run_into`], but for those of a launch.

@@ -35,7 +35,7 @@ const GROUP_WORDS: usize = 4 + 2 * GROUPED_TENSORS + GROUP + SPLITS * (3 + GROUP
 /// [`Groups`] of any number of tensors, as its words.
 pub(crate) type GroupWords = [u32; GROUP_WORDS];
 
-/// What one launch can do.
+/// The limits of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     /// Items stay below this.
@@ -45,15 +45,15 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Of a kernel that is given [`Steps`].
+    /// The limits of a kernel that is given [`Steps`].
     pub(crate) const STEPS: Limit = Limit { items: MAX_ITEMS, reach: MAX_REACH };
 
-    /// Of a flat kernel, whose indices count vectors of `lanes` elements.
+    /// Returns the limits of a flat kernel, whose indices count vectors of `lanes` elements.
     pub(crate) const fn flat(lanes: usize) -> Limit {
         Limit { items: MAX_ITEMS * lanes as u64, reach: u64::MAX }
     }
 
-    /// Of a class.
+    /// Returns the limits of a class.
     pub(crate) fn of(class: Class, lanes: usize) -> Limit {
         if class == Class::Flat { Limit::flat(lanes) } else { Limit::STEPS }
     }
@@ -191,13 +191,13 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Whether every tensor's elements lie one after another along the innermost dimension, or are one.
+    /// True if along the innermost dimension each tensor is contiguous or one value, and the first is contiguous.
     fn is_inner_dense(&self) -> bool {
         let (size, steps) = self.inner();
         size == 1 || steps[0] == 1 && steps[1..].iter().all(|&step| step == 0 || step == 1)
     }
 
-    /// Whether one template call does it: a single dimension, along which tensors lie alike or are one value.
+    /// True if one template call does it: there is a single dimension, along which tensors lie alike or are one value.
     pub(crate) fn is_flat(&self) -> bool {
         self.rank <= 1 && self.is_inner_dense()
     }
@@ -226,9 +226,9 @@ impl<const N: usize> Walk<N> {
         Some(walk)
     }
 
-    /// Whether vectors of `lanes` elements may go across the ends of rows, those of a matrix or of some, and across one end at
-    /// most each, in one launch: the elements of the first `results` tensors lie one after another; those of the others, too,
-    /// or they are one value along a row; and what is not lies as `aligned` asks.
+    /// True if one launch can do it by vectors of `lanes` elements that go across the ends of rows, each across one end at most.
+    /// The walk has two or three dimensions. The elements of each tensor lie one after another, as `aligned` asks. A tensor
+    /// behind the first `results` may be one value along a row instead.
     pub(crate) fn goes_across(&self, lanes: usize, results: usize, aligned: impl Fn(usize) -> bool) -> bool {
         let (size, steps) = self.inner();
         let is_small = self.numel() < Limit::STEPS.items && self.reach() < Limit::STEPS.reach;
@@ -239,7 +239,7 @@ impl<const N: usize> Walk<N> {
             && (0..N).all(|k| k >= results && steps[k] == 0 || fits(k))
     }
 
-    /// Whether the elements of tensor `k` lie one after another, in the order of the walk.
+    /// True if the elements of tensor `k` lie one after another, in the order of the walk.
     fn is_dense(&self, k: usize) -> bool {
         let mut step = 1;
         self.dims().rev().all(|(size, steps)| {
@@ -254,7 +254,7 @@ impl<const N: usize> Walk<N> {
         self.inner().1.map(|step| step == 0)
     }
 
-    /// Whether each element of tensor `k` is met once.
+    /// True if each element of tensor `k` is met once.
     pub(crate) fn meets_once(&self, k: usize) -> bool {
         self.steps[..self.rank].iter().all(|step| step[k] != 0)
     }
@@ -324,8 +324,8 @@ impl<const N: usize> Walk<N> {
         whole as u64 * count(together) + count(rest)
     }
 
-    /// What a kernel of the first `tensors` tensors is given: the words of [`Steps`] of `splits` dimensions besides the
-    /// outermost. The walk keeps to [`Limit::STEPS`], and has at most `splits + 1` dimensions.
+    /// Returns the words of [`Steps`] for a kernel of the first `tensors` tensors, with `splits` dimensions besides the outermost.
+    /// The walk keeps to [`Limit::STEPS`], and has at most `splits + 1` dimensions.
     pub(crate) fn step_words(&self, tensors: usize, splits: usize) -> StepWords {
         debug_assert!(self.numel() < MAX_ITEMS);
         let mut words = [0; STEP_WORDS];
@@ -392,7 +392,7 @@ impl<const N: usize> Walk<N> {
         }
         let end = |k: usize| {
             let end = size.saturating_sub((k + 1) * within).div_ceil(between);
-            // Where every group has the element their index does not matter, which of one group there is none.
+            // If every group has the element, their index does not matter. A single group has no index.
             if end >= count { u32::MAX } else { end as u32 }
         };
         Grouped {
@@ -443,12 +443,12 @@ mod tests {
     use super::*;
 
     impl<const N: usize> Walk<N> {
-        /// What a kernel of the first `K` tensors is given. The walk keeps to [`Limit::STEPS`], and has at most `D + 1`
+        /// Returns the steps for a kernel of the first `K` tensors. The walk keeps to [`Limit::STEPS`], and has at most `D + 1`
         /// dimensions.
         fn steps<const K: usize, const D: usize>(&self) -> Steps<K, D> {
             debug_assert!(self.numel() < MAX_ITEMS);
             let of = |places: &Places<N>| -> [i32; K] { std::array::from_fn(|k| places[k] as i32) };
-            // Of a single item there is no step.
+            // A single item has no step.
             let outer = if self.rank == 0 { [0; K] } else { of(&self.steps[0]) };
             let splits = self.rank.saturating_sub(1);
             let none = Dim { size: Divisor::default(), strides: [0; K] };
@@ -471,7 +471,7 @@ mod tests {
         }
     }
 
-    /// What a kernel does with its steps.
+    /// Returns the place of an item, as a kernel finds it from its steps.
     fn place<const D: usize>(steps: &Steps<TENSORS, D>, item: u32) -> Places {
         assert!(steps.splits > 0, "which kernels do not ask");
         let mut at = [0; TENSORS];

@@ -113,7 +113,7 @@ fn api() -> Api {
         cuStreamCreate: stream::stream_create,
         cuStreamDestroy_v2: stream::stream_destroy,
         cuStreamSynchronize: stream::stream_synchronize,
-        // What is queued is done: as after a wait.
+        // Queued work is done already: the answer is as after a wait.
         cuStreamQuery: stream::stream_synchronize,
         cuStreamGetCtx: stream::stream_context,
         cuStreamGetFlags: stream::stream_flags,
@@ -129,7 +129,7 @@ fn api() -> Api {
         cuEventCreate: capture::event_create,
         cuEventDestroy_v2: capture::event_destroy,
         cuEventRecord: capture::event_record,
-        // What is queued is done: as after a wait.
+        // Queued work is done already: the answer is as after a wait.
         cuEventQuery: capture::event_synchronize,
         cuEventSynchronize: capture::event_synchronize,
         cuEventElapsedTime: capture::event_elapsed,

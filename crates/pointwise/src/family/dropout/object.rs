@@ -94,7 +94,7 @@ impl DropoutKernel {
     /// [`DropoutKernel::run`], and the mask: a bool tensor of the shape of `x`, true where the element was kept.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`DropoutKernel::run`] does.
     pub fn run_with_mask<'a>(&self, x: impl Into<TensorView<'a>>, rng: impl Into<Rng<'a>>) -> Result<(Tensor, Tensor)> {
         let x = x.into();
         let [y, mask] = kernel::results(&self.at(&x, rng)?.of(self.with_mask), &[Operand::View(x)])?;
@@ -121,7 +121,7 @@ impl DropoutKernel {
     /// [`DropoutKernel::run_into`], and the mask, written to a bool tensor of the same shape.
     ///
     /// # Errors
-    /// As there, and the same for `mask`, which may share no memory with the others.
+    /// Fails as [`DropoutKernel::run_into`] does, also for `mask`, which may share no memory with the others.
     pub fn run_with_mask_into<'a, 'b, 'c>(
         &self,
         x: impl Into<TensorView<'a>>,

@@ -10,7 +10,7 @@ use pointwise_core::philox::{BLOCK, MULTIPLIERS, ROUNDS, WEYL};
 
 use super::Writer;
 
-/// Where `Blocks` has the address of a place in memory, and the keys; the offset comes first.
+/// The bytes of `Blocks` where the address of a place in memory and the keys begin. The offset comes first.
 const ADDRESS: usize = 8;
 const KEYS: usize = 16;
 const _: () = assert!(size_of::<Blocks>() == KEYS + 8 * ROUNDS);

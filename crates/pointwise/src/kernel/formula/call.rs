@@ -108,7 +108,7 @@ impl<'r> Kernel<'r> {
 
     /// The same call of another op.
     pub(crate) fn of(&self, def: &'static OpDef) -> Kernel<'r> {
-        // What a tuner has found is for the op at hand.
+        // A tuner's choices are for the op that it measured.
         Kernel { def, tuned: None, ..self.clone() }
     }
 
@@ -376,7 +376,7 @@ impl<'r> Kernel<'r> {
         unsafe { self.write(&ready, &targets) }
     }
 
-    /// What operands would broadcast to, once they are converted to `dtype`.
+    /// Returns the shape that operands broadcast to once they are converted to `dtype`.
     fn planned_shape(&self, operands: &[Operand<'_>], dtype: DType) -> Result<Shape> {
         let planned = promote::stand_in_all::<MAX_INPUTS>(&self.def.info, operands, dtype)?;
         let mut ready = CheckedOperands::<MAX_INPUTS>::new();
@@ -422,7 +422,7 @@ impl<'r> Kernel<'r> {
         met.map(|dtype| promote::stand_in_all::<N>(info, operands, dtype)).transpose()
     }
 
-    /// What [`Kernel::run_into`] would launch on a CUDA device for these tensors.
+    /// Plans the launch of [`Kernel::run_into`] on a CUDA device for these tensors.
     ///
     /// # Errors
     /// Those of [`Kernel::run_into`].
@@ -454,7 +454,7 @@ impl<'r> Kernel<'r> {
         this.plan_for(&ready, &targets)
     }
 
-    /// What [`Kernel::write`] would launch on a CUDA device.
+    /// Plans the launch of [`Kernel::write`] on a CUDA device.
     pub(super) fn plan_for<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,

@@ -17,7 +17,7 @@ use crate::tensor::{Overlap, TensorView, overlap};
 /// Up to `N` checked operands.
 pub(super) struct CheckedOperands<'a, const N: usize> {
     pub(super) dtype: DType,
-    /// What they broadcast to; of groups, with each as a row.
+    /// The shape that they broadcast to; each group is a row of it.
     pub(super) shape: Shape,
     pub(super) device: Device,
     pub(super) views: [Option<TensorView<'a>>; N],
@@ -40,7 +40,7 @@ impl<const N: usize> CheckedOperands<'_, N> {
     }
 }
 
-/// Where results go, of a call of at most `T` tensors.
+/// The places of results, in a call of at most `T` tensors.
 pub(super) struct Results<'a, const T: usize> {
     pub(super) pointers: [*mut u8; T],
     pub(super) views: [Option<TensorView<'a>>; T],
@@ -49,11 +49,11 @@ pub(super) struct Results<'a, const T: usize> {
     pub(super) shared: Shared<'a>,
 }
 
-/// What results may share memory with.
+/// The tensors that results may share memory with.
 #[derive(Clone, Copy)]
 #[allow(clippy::large_enum_variant)] // a box would be memory that a call allocates
 pub(super) enum Shared<'a> {
-    /// They are new: with nothing.
+    /// None: the results are new.
     Nothing,
     /// Each may be the very memory of operands.
     Operands,
@@ -238,7 +238,7 @@ impl<'r> Kernel<'r> {
                 continue;
             }
             for (operand, source) in info.operands.iter().zip(&ready.views) {
-                // What a row has once is written before its elements are read for the last time.
+                // A result that a row has once is written before the row's elements are read for the last time.
                 let met = source.map_or(Overlap::None, |source| overlap(&source, view));
                 let is_apart = info.is_row_result(k) || self.def.own().is_some_and(|own| own.is_apart(k));
                 if met == Overlap::Partial || met != Overlap::None && is_apart {
@@ -279,7 +279,7 @@ pub(super) fn check_indices(info: &OpInfo, shape: &Shape) -> Result<()> {
     }
 }
 
-/// What the operands broadcast to that do not have an element for each channel; `None` if all have, or none.
+/// Returns the shape that the operands without an element for each channel broadcast to; `None` if all have one, or none has.
 pub(super) fn channels_of(info: &OpInfo, operands: &[Operand<'_>]) -> Result<Option<Shape>> {
     if info.channel_operands == 0 {
         return Ok(None);

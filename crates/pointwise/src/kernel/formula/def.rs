@@ -39,7 +39,7 @@ pub struct Typed {
     body: Option<Entry>,
 }
 
-/// What serves [`Strategy::Table`](crate::Strategy::Table).
+/// The table of [`Strategy::Table`](crate::Strategy::Table).
 #[derive(Debug)]
 pub(in crate::kernel) enum Table {
     /// Nothing.
@@ -159,7 +159,7 @@ enum Paths {
     Own(&'static dyn OwnKernels),
 }
 
-/// What a definition says of its op.
+/// The data of an op's definition.
 #[derive(Debug)]
 pub struct Facts {
     /// Name, operands, results, parameters, types, bounds.
@@ -351,7 +351,7 @@ impl OpDef {
         }
     }
 
-    /// Whether a table of all results may serve calls on elements of a type.
+    /// True if a table of all results may serve calls on elements of a type.
     pub fn has_table(&self, dtype: DType) -> bool {
         !matches!(self.table(dtype), Table::None)
     }
@@ -436,7 +436,7 @@ impl OpDef {
     }
 
     fn typed(&self, dtype: DType) -> Result<&Typed> {
-        // Where elements are but moved, there are loops and kernels for each width.
+        // An op that only moves elements has loops and kernels for each width.
         let carrier = if self.info.properties.moves { bits_of(dtype) } else { dtype };
         let found = self.types().iter().find(|typed| typed.dtype == carrier);
         found.ok_or_else(|| check::wrong_dtype(&self.info, dtype))
@@ -464,7 +464,7 @@ impl OpDef {
         self.info.arguments().len() < self.info.operands.len()
     }
 
-    /// Whether floats have the op, so that there is a formula in f64.
+    /// True if floats have the op, so that there is a formula in f64.
     pub fn has_oracle(&self) -> bool {
         self.oracle.is_some()
     }

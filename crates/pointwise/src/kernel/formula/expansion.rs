@@ -1,4 +1,4 @@
-//! What the attribute `#[op]` expands to calls of, and the list of the ops that it made.
+//! The items that the expansion of `#[op]` names, and the list of the ops that it made.
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
 use pointwise_core::{At, Stepped, Terms, Value};

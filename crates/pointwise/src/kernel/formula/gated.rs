@@ -52,10 +52,10 @@ impl GatedGradientsKernel {
         self.0.run_halves_into(&Halves::Gradient(grad.into(), x.into()), y.into())
     }
 
-    /// What [`GatedGradientsKernel::run_into`] would launch on a CUDA device for these tensors.
+    /// Plans the launch of [`GatedGradientsKernel::run_into`] on a CUDA device for these tensors.
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`GatedGradientsKernel::run_into`] does.
     pub fn plan<'a>(
         &self,
         grad: impl Into<Operand<'a>>,
@@ -135,7 +135,7 @@ impl Kernel<'_> {
         unsafe { self.write(&ready, &self.target_halves(x, pointer, y.as_view())?) }
     }
 
-    /// What [`Kernel::run_halves_into`] would launch on a CUDA device.
+    /// Plans the launch of [`Kernel::run_halves_into`] on a CUDA device.
     pub(in crate::kernel) fn plan_of_halves(&self, operands: &Halves<'_>, y: TensorView<'_>) -> Result<KernelPlan> {
         let (grad, x) = match operands {
             Halves::Both(x) => return self.plan(&self.operands_of(x)?, &[y]),

@@ -14,7 +14,7 @@ use crate::kernel::walk::{Class, Walk};
 use crate::kernel::{KernelPlan, Strategy, cache_room, lookup};
 
 impl Kernel<'_> {
-    /// What a launch over `walk` would be.
+    /// Returns the plan of a launch over `walk`.
     pub(super) fn plan_of<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,

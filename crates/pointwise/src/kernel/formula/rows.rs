@@ -473,7 +473,7 @@ impl Kernel<'_> {
             let last = |view: TensorView<'_>| view.strides().last().copied().unwrap_or(0);
             match view(k) {
                 Some(view) if !of_row(k) && length(view.shape()) > 1 => last(view),
-                // Of none, none is read.
+                // A row of no elements is not read.
                 Some(view) if !of_row(k) && length(view.shape()) == 0 => 1,
                 // A result of one element is written as one.
                 Some(_) if k < results && !of_row(k) => 1,
@@ -502,7 +502,7 @@ impl Kernel<'_> {
         Ok(Rows { walk, along, at, len, class, singles, threads, chunks })
     }
 
-    /// What a call would launch on a CUDA device.
+    /// Plans the launch of a call on a CUDA device.
     pub(super) fn plan_of_rows<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,
@@ -570,7 +570,7 @@ impl Kernel<'_> {
             params.push(&count);
             params.push(&len);
             params.push(&threads);
-            // Of sums: the chunk of the first row, and how many rows are behind.
+            // For sums: the chunks, the chunk of the part's first row, and the rows before it, up to the chunks.
             let order = chunks
                 .map(|chunks| [chunks, (before % u64::from(chunks)) as u32, before.min(u64::from(chunks)) as u32]);
             order.iter().flatten().for_each(|word| params.push(word));
