@@ -42,7 +42,9 @@ where
         which: u32,
     ) -> [[[u64; 2]; N]; V] {
         // SAFETY: the caller's contract.
-        self.filled::<V>(unsafe { self.load_moving::<E, L, V>(index, which) }, which)
+        let mut held = unsafe { self.load_moving::<E, L, V>(index, which) };
+        self.fill::<V>(&mut held, which);
+        held
     }
 
     /// [`Part::load`] of the operands that have an element for each of the row; the bits of others have no meaning. Nothing waits for
@@ -80,18 +82,24 @@ where
 
     /// Puts the one element of each of the operands `which` that have one into loaded vectors.
     #[inline(always)]
-    pub(super) fn filled<const V: usize>(&self, mut held: [[[u64; 2]; N]; V], which: u32) -> [[[u64; 2]; N]; V] {
+    pub(super) fn fill<const V: usize>(&self, held: &mut [[[u64; 2]; N]; V], which: u32) {
         if !self.all_move() {
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {
                     let is_stored = const { O::INFO.has_stored() } && const { O::INFO }.stored_operand(k).is_some();
                     if which >> k & 1 == 1 && !is_stored {
-                        held[j][k] = if self.moves(k) { held[j][k] } else { [self.once[k]; 2] };
+                        held[j][k] = if self.moves(k) { held[j][k] } else { self.vector_of_once(k) };
                     }
                 });
             });
         }
-        held
+    }
+
+    /// Returns a vector of the one element of operand `k`.
+    #[inline(always)]
+    fn vector_of_once(&self, k: usize) -> [u64; 2] {
+        let quarter = self.once[k] as u64;
+        [quarter | quarter << 32; 2]
     }
 
     /// Loads one element of each operand, the one `l` behind `first`, if the row has it.
@@ -113,7 +121,7 @@ where
                     memory::load_unless(place, size::<E, O>(k), if works { 0 } else { NUMBER })
                 }
             };
-            bits[k] = if self.moves(k) { [element, 0] } else { [self.once[k]; 2] };
+            bits[k] = if self.moves(k) { [element, 0] } else { self.vector_of_once(k) };
         });
         bits
     }
@@ -124,7 +132,7 @@ where
         let mut lanes = Lanes { values: [[0.0; N]; L], truths: [[false; N]; L] };
         unroll!(at most 12: k < N => {
             if const { O::INFO.has_stored() } && let Some(dtype) = const { O::INFO }.stored_operand(k) {
-                let one = f32::from_word(self.once[k]);
+                let one = f32::from_bits(self.once[k]);
                 let mut values = [one; L];
                 if !is_row_operand::<O>(k) && self.moves(k) {
                     values = stored::unpack::<L>(dtype, bits[k]);

@@ -26,8 +26,8 @@ pub(super) struct Span<const N: usize, const R: usize> {
     pub(super) operands: [*const u8; N],
     /// Bit `k`: operand `k` has an element for each of the row. The others are in `once`.
     moving: u32,
-    /// Half a vector of the one element, of operands that are not moving; of a stored operand the element in f32.
-    pub(super) once: [u64; N],
+    /// A quarter of a vector of the one element, of operands that are not moving; of a stored operand the element in f32.
+    pub(super) once: [u32; N],
     /// The elements of the row; 0 for a thread without a row, which others of its warp wait for.
     pub(super) len: u32,
     /// Zero, which neither compiler nor assembler knows.
@@ -111,6 +111,22 @@ where
         tensors: &Tensors<N, R>,
         steps: &Steps<T, ROW_SPLITS>,
         shape: Shape,
+        place: (u32, u32),
+        op: O,
+    ) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe { Part::at::<E, T>(tensors, steps, shape, place, op).with_once::<E, L>(tensors) }
+    }
+
+    /// Finds the thread's part of a row.
+    ///
+    /// # Safety
+    /// The conditions of [`held`](super::held).
+    #[inline(always)]
+    pub(super) unsafe fn at<E: Packed, const T: usize>(
+        tensors: &Tensors<N, R>,
+        steps: &Steps<T, ROW_SPLITS>,
+        shape: Shape,
         (row, thread): (u32, u32),
         op: O,
     ) -> Self {
@@ -121,20 +137,33 @@ where
             let bytes = const { O::INFO }.result_size(k, size_of::<E>());
             results[k] = results[k].wrapping_offset(at.results[k] as isize * bytes as isize);
         });
-        let (mut operands, mut moving, mut once) = (tensors.operands, 0, [0; N]);
+        let (mut operands, mut moving) = (tensors.operands, 0);
         unroll!(at most 12: k < N => {
             operands[k] = operands[k].wrapping_offset(at.operands[k] as isize * size::<E, O>(k) as isize);
             moving |= ((how(tensors.mode, k as u32) == 0) as u32) << k;
         });
-        if moving != all::<N>() {
+        let Shape { threads, .. } = shape;
+        let len = if is_there { shape.len } else { 0 };
+        // Only streamed rows are read by single elements.
+        let zero = tensors.mode & SINGLES;
+        Part { span: Span { results, operands, moving, once: [0; N], len, zero, threads, thread, is_there }, op }
+    }
+
+    /// Reads the operands that are one element.
+    ///
+    /// # Safety
+    /// The conditions of [`held`](super::held).
+    #[inline(always)]
+    pub(super) unsafe fn with_once<E: Packed, const L: usize>(mut self, tensors: &Tensors<N, R>) -> Self {
+        if !self.all_move() {
             unroll!(at most 12: k < N => {
                 let is_bool = const { O::INFO.bool_operands() } >> k & 1 == 1;
                 let stored = if const { O::INFO.has_stored() } { const { O::INFO }.stored_operand(k) } else { None };
                 // SAFETY: the operand is one element; the caller's contract.
                 let vector = unsafe {
                     match how(tensors.mode, k as u32) {
-                        ONCE if is_there => {
-                            let element = memory::load(operands[k], size::<E, O>(k))[0];
+                        ONCE if self.is_there => {
+                            let element = memory::load(self.operands[k], size::<E, O>(k))[0];
                             if let Some(dtype) = stored {
                                 [stored::unpack::<1>(dtype, [element, 0])[0].to_word(), 0]
                             } else if is_bool { splat::<Bool>(element) } else { splat::<E>(element) }
@@ -145,14 +174,10 @@ where
                         _ => [0; 2],
                     }
                 };
-                once[k] = vector[0];
+                self.span.once[k] = vector[0] as u32;
             });
         }
-        let Shape { threads, .. } = shape;
-        let len = if is_there { shape.len } else { 0 };
-        // Only streamed rows are read by single elements.
-        let zero = tensors.mode & SINGLES;
-        Part { span: Span { results, operands, moving, once, len, zero, threads, thread, is_there }, op }
+        self
     }
 
     /// True if every operand has an element for each of the row.
@@ -185,7 +210,7 @@ where
         row
     }
 
-    /// Returns the held bits for round `round`, or for the results if all rounds are answered. Where [`is_crowded`]
+    /// Returns the held bits for round `round`, or for the results if all rounds are answered: these unpack the weights. Where [`is_crowded`]
     /// holds, the bits seem to depend on the last answer, so that compiler and assembler unpack them again: numbers that an earlier
     /// round unpacked would keep registers.
     #[inline(always)]
@@ -196,12 +221,22 @@ where
         round: usize,
     ) -> [[[u64; 2]; N]; V] {
         let mut again = *held;
+        let (is_last, weights) = (round == O::ROUNDS.len(), const { O::INFO }.weight_operands);
+        if is_last && weights != 0 {
+            unroll!(at most 4: j < V => {
+                unroll!(at most 12: k < N => {
+                    if weights >> k & 1 == 1 {
+                        // No instruction: but no round before unpacks them.
+                        unroll!(at most 2: i < 2 => { again[j][k][i] = thread::worked_out_here(again[j][k][i]); });
+                    }
+                });
+            });
+        }
         if const { is_crowded(&O::INFO, L, V) } && round > 0 {
             let zero = row.answers[first_answer(O::ROUNDS, round) - 1].to_bits() & self.zero;
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {
-                    // Weights are not looked at before the results.
-                    if const { O::INFO.weight_operands } >> k & 1 == 0 {
+                    if weights >> k & 1 == 0 {
                         unroll!(at most 2: i < 2 => { again[j][k][i] ^= zero as u64 | (zero as u64) << 32; });
                     }
                 });

@@ -76,7 +76,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     };
     let mut turn = 0;
     // SAFETY: the caller's contract.
-    let part = unsafe { rows.part::<E, L, false>(shape.place(), turn) };
+    let part = unsafe { rows.part::<E, L, false>(shape.place(), turn).with_once::<E, L>(tensors) };
     // SAFETY: as above.
     let (same, mut loaded) = unsafe {
         (part.load::<E, L, V>(part.thread, weights), part.load_moving::<E, L, V>(part.thread, all::<N>() & !weights))
@@ -100,9 +100,16 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     // All threads of a block, and of a warp, take as many turns.
     while turn < shape.rows {
         thread::no_unrolling();
+        let mut part = Part::<O, N, R, false> { span, op };
+        let mut held = loaded;
+        if !part.all_move() {
+            // Read here: kept from the turn before they would take registers.
+            // SAFETY: the caller's contract.
+            let found = unsafe { rows.part::<E, L, false>(hidden(shape).place(), turn).with_once::<E, L>(tensors) };
+            part.span.once = found.once;
+            part.fill::<V>(&mut held, all::<N>() & !weights);
+        }
         turn += chunks.count;
-        let part = Part::<O, N, R, false> { span, op };
-        let mut held = part.filled::<V>(loaded, all::<N>() & !weights);
         let mut next = (span, loaded);
         if is_ahead {
             // SAFETY: the caller's contract. No result of a row is an operand of another.
@@ -171,7 +178,7 @@ impl<O, const N: usize, const R: usize, const T: usize> InTurn<'_, O, N, R, T>
 where
     O: RowData + RowOp<f32, N, R>,
 {
-    /// Finds the thread's part of its chunk's row in a turn, a multiple of the number of chunks: by the chunk, and its index among the
+    /// [`Part::at`] of the thread's chunk's row in a turn, a multiple of the number of chunks: by the chunk, and its index among the
     /// threads. There may be none.
     ///
     /// # Safety
@@ -185,7 +192,7 @@ where
         let row = if chunk < self.chunks.count { self.chunks.row(chunk) + turn } else { self.shape.rows };
         let tensors = &Tensors { mode: thread::opaque(self.tensors.mode), ..*self.tensors };
         // SAFETY: the caller's contract.
-        unsafe { Part::new::<E, T, L>(tensors, self.steps, self.shape, (row, thread), self.op) }
+        unsafe { Part::at::<E, T>(tensors, self.steps, self.shape, (row, thread), self.op) }
     }
 
     /// [`InTurn::part`], and the vectors of some operands: [`Part::load_moving`].
@@ -230,7 +237,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
     while turn < shape.rows {
         thread::no_unrolling();
         // SAFETY: the caller's contract.
-        let part = unsafe { rows.part::<E, L, true>(place, turn) };
+        let part = unsafe { rows.part::<E, L, true>(place, turn).with_once::<E, L>(tensors) };
         // SAFETY: as above.
         let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single, shared) };
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
