@@ -31,29 +31,13 @@ where
     O: RowData + RowOp<f32, N, R>,
 {
     /// Loads `V` vectors of the operands `which`, bit `k` for operand `k`, as far as they are of the row: the thread's from its vector
-    /// `index` on. All loads are under way before the first is waited for.
+    /// `index` on. All loads are under way before the first is waited for; without `FILLS` none is: the bits of operands that
+    /// have one element have no meaning then.
     ///
     /// # Safety
     /// The conditions of [`held`](super::held).
     #[inline(always)]
-    pub(super) unsafe fn load<E: Packed, const L: usize, const V: usize>(
-        &self,
-        index: u32,
-        which: u32,
-    ) -> [[[u64; 2]; N]; V] {
-        // SAFETY: the caller's contract.
-        let mut held = unsafe { self.load_moving::<E, L, V>(index, which) };
-        self.fill::<V>(&mut held, which);
-        held
-    }
-
-    /// [`Part::load`] of the operands that have an element for each of the row; the bits of others have no meaning. Nothing waits for
-    /// the loads.
-    ///
-    /// # Safety
-    /// The conditions of [`held`](super::held).
-    #[inline(always)]
-    pub(super) unsafe fn load_moving<E: Packed, const L: usize, const V: usize>(
+    pub(super) unsafe fn load<E: Packed, const L: usize, const V: usize, const FILLS: bool>(
         &self,
         index: u32,
         which: u32,
@@ -77,22 +61,23 @@ where
                 }
             });
         });
-        held
-    }
-
-    /// Puts the one element of each of the operands `which` that have one into loaded vectors.
-    #[inline(always)]
-    pub(super) fn fill<const V: usize>(&self, held: &mut [[[u64; 2]; N]; V], which: u32) {
-        if !self.all_move() {
+        if FILLS && !self.all_move() {
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {
-                    let is_stored = const { O::INFO.has_stored() } && const { O::INFO }.stored_operand(k).is_some();
-                    if which >> k & 1 == 1 && !is_stored {
-                        held[j][k] = if self.moves(k) { held[j][k] } else { self.vector_of_once(k) };
+                    if which >> k & 1 == 1 {
+                        held[j][k] = self.filled(k, held[j][k]);
                     }
                 });
             });
         }
+        held
+    }
+
+    /// Returns a loaded vector of operand `k`, or one of its one element.
+    #[inline(always)]
+    pub(super) fn filled(&self, k: usize, loaded: [u64; 2]) -> [u64; 2] {
+        let is_stored = const { O::INFO.has_stored() } && const { O::INFO }.stored_operand(k).is_some();
+        if is_stored || self.moves(k) { loaded } else { self.vector_of_once(k) }
     }
 
     /// Returns a vector of the one element of operand `k`.

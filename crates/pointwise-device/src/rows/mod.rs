@@ -20,7 +20,6 @@ use pointwise_core::rows::{MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_ro
 
 pub use self::fold::fold;
 use self::part::{Part, all, is_crowded};
-use self::reduce::Shared;
 pub use self::sums::{Chunks, held_sum, streamed_sum};
 use crate::formula::Tensors;
 use crate::packed::Packed;
@@ -70,8 +69,6 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    // The assembler takes fewer registers where it knows no limit. The family's kernels of up to three tensors stay below the limit
-    // so, and gain by more threads; others gain by more loads under way.
     if const { is_crowded(&O::INFO, L, V) } {
         thread::at_most_registers::<72>();
     } else if const { O::INFO.properties.few_registers } && L > 4 {
@@ -83,8 +80,8 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     // SAFETY: the caller's contract.
     let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };
     // SAFETY: as above.
-    let held = unsafe { part.load::<E, L, V>(part.thread, all::<N>()) };
-    let row = part.reduce::<E, L, V>(&held, shape.len, Shared::new());
+    let held = unsafe { part.load::<E, L, V, true>(part.thread, all::<N>()) };
+    let row = part.reduce::<E, L, V>(&held, shape.len, None);
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe {
         part.write_of_row::<E>(&row);
@@ -106,13 +103,15 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     E: Packed,
     O: RowData + RowOp<f32, N, R>,
 {
-    few_registers::<O>();
+    if const { !O::INFO.properties.of_family } {
+        few_registers::<O>();
+    }
     let place = shape.place();
     // SAFETY: the caller's contract.
     let part = unsafe { Part::<O, N, R, true>::new::<E, T, L>(tensors, steps, shape, place, op) };
     let is_single = tensors.mode & SINGLES != 0;
     // SAFETY: as above.
-    let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single, Shared::new()) };
+    let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.
     unsafe { part.write_of_row::<E>(&row) };
     if const { all_of_row(&O::INFO) } {
@@ -128,7 +127,7 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
         thread::no_unrolling();
         // SAFETY: the caller's contract.
         unsafe {
-            let held = part.load::<E, L, V>(index, all::<N>());
+            let held = part.load::<E, L, V, true>(index, all::<N>());
             part.write::<E, L, V>(&held, &row, index);
         }
         index += shape.threads * V as u32;
@@ -136,6 +135,9 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
 }
 
 /// Keeps a block of the most threads within a multiprocessor's registers.
+///
+/// The assembler takes fewer registers where it knows no limit, and more threads fit. The family's streamed kernels and its held ones of up
+/// to three tensors stay below the limit so, which the table of registers shows. Held ones of more gain by more loads under way.
 #[inline(always)]
 fn few_registers<O: RowData>() {
     if const { most_threads(counted_tensors(&O::INFO)) == MAX_THREADS } {

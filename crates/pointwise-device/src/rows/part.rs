@@ -198,7 +198,7 @@ where
         &self,
         held: &[[[u64; 2]; N]; V],
         len: u32,
-        shared: Shared,
+        shared: Option<Shared>,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(at most 4: round < O::ROUNDS.len() => {
@@ -254,7 +254,6 @@ where
         &self,
         len: u32,
         is_single: bool,
-        shared: Shared,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(at most 4: round < O::ROUNDS.len() => {
@@ -266,7 +265,7 @@ where
                 unsafe { self.add_loaded::<E, L, V>(&mut sums, round, &row, index, is_single) };
                 index += self.threads * V as u32;
             }
-            sums.finish::<O>(round, &mut row, self.threads, shared);
+            sums.finish::<O>(round, &mut row, self.threads, None);
         });
         self.op.solve(&mut row);
         row
@@ -318,7 +317,7 @@ where
     ) {
         if !is_single {
             // SAFETY: the caller's contract.
-            let held = unsafe { self.load::<E, L, V>(index, all::<N>()) };
+            let held = unsafe { self.load::<E, L, V, true>(index, all::<N>()) };
             self.add::<E, L, V>(sums, round, &held, row, index);
             return;
         }

@@ -60,9 +60,16 @@ impl<const L: usize> Sums<L> {
         });
     }
 
-    /// Reduces the lanes of a vector, then those of the row's threads, and puts the answers into `row`.
+    /// Reduces the lanes of a vector, then those of the row's threads, and puts the answers into `row`. A thread that has several rows
+    /// knows its place in shared memory; for one row it takes more to keep it.
     #[inline(always)]
-    pub(super) fn finish<O: RowData>(mut self, round: usize, row: &mut RowState<f32>, threads: u32, own: Shared) {
+    pub(super) fn finish<O: RowData>(
+        mut self,
+        round: usize,
+        row: &mut RowState<f32>,
+        threads: u32,
+        shared: Option<Shared>,
+    ) {
         let first = first_answer(O::ROUNDS, round);
         unroll!(at most 9: k < MAX_GIVEN => {
             if let Some(reduction) = reduction::<O>(round, k) {
@@ -77,6 +84,10 @@ impl<const L: usize> Sums<L> {
         self.within_warp::<O>(round, threads);
         if threads > WARP {
             let (thread, warps) = (thread::thread_idx_x(), threads / WARP);
+            let own = match shared {
+                Some(own) => own,
+                None => Shared::new(),
+            };
             unroll!(at most 9: k < MAX_GIVEN => {
                 if reduction::<O>(round, k).is_some() && thread % WARP == 0 {
                     own.put((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);

@@ -79,7 +79,10 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     let part = unsafe { rows.part::<E, L, false>(shape.place(), turn).with_once::<E, L>(tensors) };
     // SAFETY: as above.
     let (same, mut loaded) = unsafe {
-        (part.load::<E, L, V>(part.thread, weights), part.load_moving::<E, L, V>(part.thread, all::<N>() & !weights))
+        (
+            part.load::<E, L, V, true>(part.thread, weights),
+            part.load::<E, L, V, false>(part.thread, all::<N>() & !weights),
+        )
     };
     let mut span = part.span;
     // A thread has the same columns of all rows.
@@ -107,7 +110,13 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
             // SAFETY: the caller's contract.
             let found = unsafe { rows.part::<E, L, false>(hidden(shape).place(), turn).with_once::<E, L>(tensors) };
             part.span.once = found.once;
-            part.fill::<V>(&mut held, all::<N>() & !weights);
+            unroll!(at most 4: j < V => {
+                unroll!(at most 12: k < N => {
+                    if weights >> k & 1 == 0 {
+                        held[j][k] = part.filled(k, held[j][k]);
+                    }
+                });
+            });
         }
         turn += chunks.count;
         let mut next = (span, loaded);
@@ -122,7 +131,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
                 }
             });
         });
-        let state = part.reduce::<E, L, V>(&held, shape.len, shared);
+        let state = part.reduce::<E, L, V>(&held, shape.len, Some(shared));
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         unroll!(at most 4: j < V => {
@@ -195,7 +204,7 @@ where
         unsafe { Part::at::<E, T>(tensors, self.steps, self.shape, (row, thread), self.op) }
     }
 
-    /// [`InTurn::part`], and the vectors of some operands: [`Part::load_moving`].
+    /// [`InTurn::part`], and the vectors of some operands: [`Part::load`] that does not wait.
     ///
     /// # Safety
     /// The conditions of [`held_sum`].
@@ -208,7 +217,7 @@ where
         // SAFETY: the caller's contract.
         unsafe {
             let part = self.part::<E, L, false>(hidden(self.shape).place(), turn);
-            (part.span, part.load_moving::<E, L, V>(part.thread, which))
+            (part.span, part.load::<E, L, V, false>(part.thread, which))
         }
     }
 }
@@ -230,7 +239,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
 {
     few_registers::<O>();
     let place = shape.place();
-    let (is_single, shared) = (tensors.mode & SINGLES != 0, Shared::new());
+    let is_single = tensors.mode & SINGLES != 0;
     let rows = InTurn::<O, N, R, T> { tensors, steps, shape, chunks, op };
     // All threads of a block, and of a warp, take as many turns.
     let mut turn = 0;
@@ -239,7 +248,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
         // SAFETY: the caller's contract.
         let part = unsafe { rows.part::<E, L, true>(place, turn).with_once::<E, L>(tensors) };
         // SAFETY: as above.
-        let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single, shared) };
+        let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         let (chunk, _) = place;
@@ -252,7 +261,7 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
                 let mut index = part.thread;
                 while index < part.len.div_ceil(L as u32) {
                     thread::no_unrolling();
-                    let held = part.load::<E, L, V>(index, all::<N>());
+                    let held = part.load::<E, L, V, true>(index, all::<N>());
                     unroll!(at most 4: j < V => {
                         let first = (index + j as u32 * part.threads) * L as u32;
                         let results = part.results(&part.lanes::<E, L>(&held[j]), &state, first);
