@@ -13,7 +13,7 @@ pub(super) fn implementation(op: &Op, form: &Form) -> TokenStream {
     let generics = form.is_generic().then(|| quote!(<#generic: #core::Word>));
     let this = form.at(&quote!(#generic));
     let (name, all_words) = match op.kind {
-        OpKind::Generator => ("TableOp", quote!(#core::Words)),
+        OpKind::Generator => ("DescribedOp", quote!(#core::Words)),
         _ => ("OpData", quote!(&#core::ParamWords)),
     };
     let name = Ident::new(name, Span::call_site());
