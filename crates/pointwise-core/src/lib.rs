@@ -46,5 +46,5 @@ pub use info::{Accuracy, BinaryFunction, Each, Kind, OpInfo, ParamInfo, ParamKin
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Terms;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Stepped, Value};
-pub use op::{BinaryOp, GeneratorOp, RandomOp, TableOp, TernaryOp, UnaryOp, Word, Words};
+pub use op::{BinaryOp, DescribedOp, GeneratorOp, RandomOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Blocks, Draw, Philox, RandomWord};

@@ -117,8 +117,9 @@ pub trait Word: Copy {
     fn from_word(word: u64) -> Self;
 }
 
-/// Dropout or a generator: its data, and the way to its parameters.
-pub trait TableOp: Copy {
+/// Dropout or a generator: an op that describes itself by its data, and has a way to its parameters. An op of a formula has
+/// [`OpData`](crate::OpData) instead.
+pub trait DescribedOp: Copy {
     /// The row as data, the same for all types of the op's parameters. If its kind, operands or results contradict the
     /// op trait's impl, neither the host's definition nor the op's kernels compile ([`crate::row`]).
     const INFO: OpInfo;

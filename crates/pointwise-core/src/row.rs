@@ -1,6 +1,6 @@
 //! The word that binds a row to its kernels, and the checks of a row against the types of its op.
 //!
-//! Anybody may implement [`TableOp`] in code that forbids `unsafe`. Host and device call the functions here for every
+//! Anybody may implement [`DescribedOp`] in code that forbids `unsafe`. Host and device call the functions here for every
 //! element type of a row, as constants. A row that contradicts the types does not compile.
 //! The host launches a kernel only if the device made the same word of its row. The checks track their caller, so that
 //! the compiler's error is at the row.
@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, MAX_WORDS, OpData};
 use crate::info::{Kind, OpInfo, Properties};
-use crate::op::{GeneratorOp, MAX_PARAMS, RandomOp, TableOp};
+use crate::op::{DescribedOp, GeneratorOp, MAX_PARAMS, RandomOp};
 use crate::rows::{MAX_ANSWERS, MAX_GIVEN, RowData, RowOp, first_answer};
 
 /// The version of the agreement between kernels and host: this crate's version, the structs that kernels get, and
@@ -58,7 +58,7 @@ trait Text {
     const TEXT: u64;
 }
 
-impl<O: TableOp> Text for O {
+impl<O: DescribedOp> Text for O {
     const TEXT: u64 = text(&O::INFO);
 }
 
@@ -157,7 +157,7 @@ const fn check_kind(info: &OpInfo, kinds: &[Kind], params: usize) {
 /// Returns the word of a generator of elements `E`; `source` is a hash of the text that it was compiled from.
 #[must_use]
 #[track_caller]
-pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> u64 {
+pub const fn of_generator<E: Element, O: DescribedOp + GeneratorOp>(source: u64) -> u64 {
     let info = &O::INFO;
     check_kind(info, &[Kind::Generator], MAX_PARAMS);
     assert!(info.operands.is_empty() && info.results.len() == 1, "a generator has no operands and one result");
@@ -166,7 +166,7 @@ pub const fn of_generator<E: Element, O: TableOp + GeneratorOp>(source: u64) -> 
 
 /// Checks that `word`, of [`of_generator`], is that of the op `O` for elements of type `dtype`.
 #[track_caller]
-pub const fn check_generator<O: TableOp + GeneratorOp>(dtype: DType, source: u64, word: u64) {
+pub const fn check_generator<O: DescribedOp + GeneratorOp>(dtype: DType, source: u64, word: u64) {
     let own = self::word(&O::INFO, [dtype; 3], (O::TEXT ^ source).wrapping_mul(PRIME));
     assert!(own == word, "the definition and its kernels are of different generators");
 }
@@ -188,7 +188,7 @@ pub const fn check_class(symbol: &str, class: &str) {
 /// Returns the word of dropout of elements `E`.
 #[must_use]
 #[track_caller]
-pub const fn of_random<E: Element, O: TableOp + RandomOp<E::Compute>>() -> u64 {
+pub const fn of_random<E: Element, O: DescribedOp + RandomOp<E::Compute>>() -> u64 {
     let info = &O::INFO;
     check_kind(info, &[Kind::Random], MAX_PARAMS);
     assert!(info.operands.len() == 1 && info.results.len() == 1, "dropout has one operand and one result");

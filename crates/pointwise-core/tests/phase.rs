@@ -3,7 +3,7 @@
 use pointwise_core::family::generator::{Alibi, AlibiCausal, Sinusoidal, SinusoidalHalves, alibi_slope};
 use pointwise_core::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use pointwise_core::op::{GROUP, RUN};
-use pointwise_core::{GeneratorOp, TableOp};
+use pointwise_core::{DescribedOp, GeneratorOp};
 
 fn ulp(x: f64) -> f64 {
     let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;

@@ -1,5 +1,7 @@
 //! The parts of an op on both sides: its struct, its data, its formula.
 
+mod data;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Expr, Lit, Meta, TypeParam, parse_quote};
@@ -155,25 +157,6 @@ fn accuracy(accuracy: Accuracy) -> TokenStream {
     }
 }
 
-/// The assignment of a property to `properties`.
-fn property(word: &Ident) -> TokenStream {
-    let core = core();
-    let some = |field: &str, ty: &str, variant: &str| {
-        let [field, ty, variant] = [field, ty, variant].map(|name| Ident::new(name, word.span()));
-        quote!(properties.#field = ::core::option::Option::Some(#core::#ty::#variant);)
-    };
-    match word.to_string().as_str() {
-        "quotient" => some("function", "BinaryFunction", "Quotient"),
-        "truncated_quotient" => some("function", "BinaryFunction", "TruncatedQuotient"),
-        "floored_quotient" => some("function", "BinaryFunction", "FlooredQuotient"),
-        "modulo" => some("function", "BinaryFunction", "Modulo"),
-        "power" => some("function", "BinaryFunction", "Power"),
-        "clears_sign" => some("sign", "SignChange", "Clear"),
-        "flips_sign" => some("sign", "SignChange", "Flip"),
-        _ => quote!(properties.#word = true;),
-    }
-}
-
 /// The gradient of a tensor.
 fn gradient(value: &Value) -> Value {
     Value {
@@ -204,7 +187,7 @@ pub(crate) fn items(op: &Op) -> TokenStream {
     for form in &Form::all(op) {
         let is_there = op.by_hand.is_some() && form.name == op.symbol();
         items.extend((!is_there).then(|| declaration(op, form)));
-        items.extend(data(op, form));
+        items.extend(data::implementation(op, form));
     }
     items.extend(formula(op));
     items
@@ -274,159 +257,6 @@ fn declaration(op: &Op, form: &Form) -> TokenStream {
         impl ::core::default::Default for #name {
             fn default() -> Self {
                 #name { #(#names: #defaults,)* }
-            }
-        }
-    }
-}
-
-/// Returns the element types that are not the op's; none if all tensors have that.
-fn fixed_types(values: &[Value]) -> Vec<TokenStream> {
-    if values.iter().all(|value| value.fixed.is_none()) {
-        return Vec::new();
-    }
-    let core = core();
-    let of = |value: &Value| match value.fixed {
-        Some(each) => {
-            let dtype = Ident::new(each.dtype(), Span::call_site());
-            quote!(::core::option::Option::Some(#core::DType::#dtype))
-        }
-        None => quote!(::core::option::Option::None),
-    };
-    values.iter().map(of).collect()
-}
-
-/// The data of an op, and its parameters from a launch.
-fn data(op: &Op, form: &Form) -> TokenStream {
-    let core = core();
-    let Form { name, operands, results, doc, accuracy, .. } = form;
-    let names = |values: &[Value]| values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>();
-    let bits = |values: &[Value], of: fn(&Value) -> bool| {
-        values.iter().enumerate().map(|(k, value)| u16::from(of(value)) << k).sum::<u16>()
-    };
-    let (operand_names, result_names) = (names(operands), names(results));
-    let channel_operands = bits(operands, |operand| operand.is_channel);
-    let kept = bits(results, |result| result.is_kept);
-    let kept = (kept != 0).then(|| quote!(kept_results: #kept,));
-    let of_rows = (form.kind == "Rows").then(|| {
-        let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_row));
-        quote!(row_operands: #operands, row_results: #results,)
-    });
-    let group = Some(op.group).filter(|group| *group != 0).map(|group| quote!(group: #group,));
-    let of_weights = operands.iter().any(|operand| operand.is_weight).then(|| {
-        let [operands, results] = [operands, results].map(|values| bits(values, |value| value.is_weight));
-        quote!(weight_operands: #operands, weight_results: #results,)
-    });
-    let shared = operands.iter().enumerate().map(|(k, it)| u16::from(op.shares_gradient(&it.name)) << k).sum::<u16>();
-    let shared = (shared != 0).then(|| quote!(shared_gradients: #shared,));
-    let [operand_types, result_types] = [operands, results].map(|values| fixed_types(values));
-    let kind = Ident::new(form.kind, Span::call_site());
-    let random = op.arguments.iter().filter_map(|argument| match argument {
-        Argument::Bits(each) => {
-            let each = Ident::new(&format!("{each:?}"), Span::call_site());
-            Some(quote!(#core::Each::#each))
-        }
-        _ => None,
-    });
-    let indices = if op.kind == OpKind::Generator { 0 } else { op.indices() as u8 };
-    let types = form.types.iter().map(|each| Ident::new(each.dtype(), Span::call_site()));
-    let params = form.params.iter().map(|param| {
-        let (name, default) = (param.name.to_string(), &param.default);
-        let kind = Ident::new(&format!("{:?}", param.kind), Span::call_site());
-        let default = match param.kind {
-            ParamKind::Whole => return quote!(#core::ParamInfo::whole(#name, #default)),
-            ParamKind::Open => quote!(0.0),
-            ParamKind::Flag => quote!((#default) as u8 as f64),
-            ParamKind::Number | ParamKind::Probability => quote!((#default) as f64),
-        };
-        quote!(#core::ParamInfo { kind: #core::ParamKind::#kind, ..#core::ParamInfo::number(#name, #default) })
-    });
-    let formula = op.formula.to_string();
-
-    let words = hidden("words");
-    let mut at = 0;
-    let fields = form.params.iter().map(|param| {
-        let name = &param.name;
-        let (word, next) = (at, at + 1);
-        at += param.kind.words();
-        let value = match param.kind {
-            ParamKind::Number | ParamKind::Probability => quote!(#core::Word::from_word(#words[#word])),
-            ParamKind::Whole => quote!(#words[#word] as i64),
-            ParamKind::Flag => quote!(#words[#word] != 0),
-            ParamKind::Open => quote! {
-                if #words[#word] != 0 {
-                    ::core::option::Option::Some(#core::Word::from_word(#words[#next]))
-                } else {
-                    ::core::option::Option::None
-                }
-            },
-        };
-        quote!(#name: #value)
-    });
-    let type_name = &form.type_name;
-    let value = if form.params.is_empty() { quote!(#type_name) } else { quote!(#type_name { #(#fields,)* }) };
-    let generic = hidden("T");
-    let (generics, this) = if form.is_generic() {
-        (quote!(<#generic: #core::Word>), quote!(#type_name<#generic>))
-    } else {
-        (quote!(), quote!(#type_name))
-    };
-    let (data, all_words) = match op.kind {
-        OpKind::Generator => ("TableOp", quote!(#core::Words)),
-        _ => ("OpData", quote!(&#core::ParamWords)),
-    };
-    let data = Ident::new(data, Span::call_site());
-    let gradient_of = match &form.gradient_of {
-        Some(name) => quote!(::core::option::Option::Some(#name)),
-        None => quote!(::core::option::Option::None),
-    };
-    let words_of_family = form.properties.iter().map(property);
-    let pairs = op.family.pairs.iter().filter(|_| form.gradient_of.is_none()).map(|(each, power)| {
-        let dtype = Ident::new(each.dtype(), Span::call_site());
-        quote!((#core::DType::#dtype, #power))
-    });
-    let properties = op.is_of_family.then(|| {
-        quote! {
-            properties: {
-                let mut properties = #core::Properties { of_family: true, ..#core::Properties::NONE };
-                #(#words_of_family)*
-                properties
-            },
-            pairs_pay: &[#(#pairs),*],
-        }
-    });
-    let dimensions = dimensions(op).iter().filter(|_| op.kind == OpKind::Generator).map(|name| format!("{name}s"));
-    quote! {
-        #[allow(unused_parens, unused_variables, clippy::needless_update, clippy::unnecessary_cast)]
-        impl #generics #core::#data for #this {
-            const INFO: #core::OpInfo = #core::OpInfo {
-                name: #name,
-                kind: #core::Kind::#kind,
-                gradient_of: #gradient_of,
-                operands: &[#(#operand_names),*],
-                operand_types: &[#(#operand_types),*],
-                result_types: &[#(#result_types),*],
-                channel_operands: #channel_operands,
-                #of_rows
-                #group
-                #of_weights
-                #shared
-                #kept
-                random: &[#(#random),*],
-                indices: #indices,
-                results: &[#(#result_names),*],
-                shape: &[#(#dimensions),*],
-                params: &[#(#params),*],
-                types: &[#(#core::DType::#types),*],
-                accuracy: #core::Accuracy::#accuracy,
-                doc: #doc,
-                formula: #formula,
-                #properties
-                ..#core::OpInfo::FORMULA
-            };
-
-            #[inline(always)]
-            fn from_words(#words: #all_words) -> Self {
-                #value
             }
         }
     }

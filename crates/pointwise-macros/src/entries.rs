@@ -51,6 +51,33 @@ pub(crate) struct Entries {
     pub(crate) source: TokenStream,
 }
 
+/// The part of an entry that its template decides.
+struct Template {
+    /// The parameters that say which elements a launch has.
+    places: TokenStream,
+    /// The parameter that says how tensors lie in memory, behind all numbers.
+    steps: TokenStream,
+    /// The call, with the path from the root.
+    call: TokenStream,
+}
+
+/// The names of an entry's parameters.
+struct Names {
+    /// The operands' addresses.
+    x: Vec<Ident>,
+    /// The results' addresses.
+    y: Vec<Ident>,
+    /// One word for each operand.
+    given: Vec<Ident>,
+    /// The words of the op's parameters.
+    params: Vec<Ident>,
+}
+
+/// Returns `name0`, `name1` and so on.
+fn numbered(name: &str, count: usize) -> Vec<Ident> {
+    (0..count).map(|k| hidden(&format!("{name}{k}"))).collect()
+}
+
 impl Entries {
     fn core(&self) -> TokenStream {
         let root = &self.root;
@@ -109,7 +136,6 @@ impl Entries {
         let (element, this) = self.typed(each);
         let word = if each == Type::I64 { quote!(u64) } else { quote!(u32) };
         let word_of = |fixed: &Option<Type>| if fixed.is_some() { quote!(u32) } else { word.clone() };
-        let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
         let (x, x_types) = (numbered("x", operands), self.operands.iter().map(word_of));
         let params = numbered("p", self.words);
         let zeros = (params.len()..8).map(|_| quote!(0));
@@ -146,7 +172,7 @@ impl Entries {
         let (core, root, source) = (self.core(), &self.root, &self.source);
         let (operands, results) = (self.operands.len(), self.results.len());
         let (element, this) = self.typed(each);
-        let y: Vec<Ident> = (0..results).map(|k| hidden(&format!("y{k}"))).collect();
+        let y = numbered("y", results);
         let weights = self.weights.iter().filter(|&&is_weight| is_weight).count() as u32;
         Entry {
             root,
@@ -169,130 +195,168 @@ impl Entries {
         .into_token_stream()
     }
 
+    /// The entry of a class for elements of a type.
     fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
         let (core, root, source) = (self.core(), &self.root, &self.source);
         let (operands, results) = (self.operands.len(), self.results.len());
-        let tensors = operands + results;
         let (element, this) = self.typed(each);
-        let numbered = |name: &str, count: usize| (0..count).map(|k| hidden(&format!("{name}{k}"))).collect::<Vec<_>>();
-        let element_of = |fixed: &Option<Type>| fixed.map_or_else(|| element.clone(), |each| self.typed(each).0);
-        let (x, y) = (numbered("x", operands), numbered("y", results));
         let sums = class.ends_with("_sum");
-        let x_types = self.operands.iter().map(element_of);
-        let y_types = self.results.iter().enumerate().map(|(k, fixed)| match sums && self.weights[k] {
-            true => quote!(f32),
-            false => element_of(fixed),
-        });
-        let (given, params) = (numbered("w", operands), numbered("p", self.words));
-        let zeros = (params.len()..8).map(|_| quote!(0));
-        let draw = if self.has_place { quote!(draw) } else { quote!(#core::Draw::NONE) };
-        let draw_parameter = self.has_place.then(|| quote!(draw: #core::Draw,));
-        let size = self.widest(&element, &this);
-        let lanes = quote!({ #core::formula::lanes(#size, #tensors) });
-        let launch = quote!(#core::launch);
-        let (places, steps, call) = match class {
-            "flat" => (
-                quote!(n: u64, head: u32,),
-                quote!(),
-                quote! {
-                    flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
-                },
-            ),
-            "held" | "streamed" | "held_sum" | "streamed_sum" => {
-                let lanes = quote!({ #core::rows::lanes(#size) });
-                let vectors = match class {
-                    "held" | "held_sum" => quote!({
-                        #core::rows::vectors(#size, #core::rows::counted_tensors(&<#this as #core::OpData>::INFO))
-                    }),
-                    _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
-                };
-                let template = Ident::new(class, Span::call_site());
-                let chunks = sums.then(|| quote!(#root::__private::rows::Chunks { count: chunks, first, done },));
-                (
-                    if sums {
-                        quote!(rows: u32, len: u32, threads: u32, chunks: u32, first: u32, done: u32,)
-                    } else {
-                        quote!(rows: u32, len: u32, threads: u32,)
-                    },
-                    quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
-                    quote! {
-                        #template::<#element, #this, #operands, #results, #tensors, #lanes, #vectors>(
-                            &tensors, &steps, #root::__private::rows::Shape { rows, len, threads }, #chunks op,
-                        )
-                    },
-                )
-            }
-            TABLE => (quote!(n: u64, head: u32,), quote!(), quote!(table::<#element, #this>(&tensors, n, head, op))),
-            "strided" if tensors <= GROUPED_TENSORS => (
-                quote!(items: u32,),
-                quote!(groups: #launch::Groups<#tensors>,),
-                quote! {
-                    grouped::<#element, #element, #this, #operands, #results, #tensors, #lanes>(
-                        &tensors, &groups, items, op,
-                    )
-                },
-            ),
-            _ => {
-                let (splits, lanes) =
-                    if class == "rows" { (quote!(ROW_SPLITS), lanes) } else { (quote!(SPLITS), quote!(1)) };
-                let splits = quote!({ #launch::#splits });
-                (
-                    quote!(items: u32,),
-                    quote!(steps: #launch::Steps<#tensors, #splits>,),
-                    quote! {
-                        tiled::<#element, #element, #this, #operands, #results, #tensors, #lanes, #splits>(
-                            &tensors, &steps, items, op,
-                        )
-                    },
-                )
-            }
+        let template = if self.is_of_rows {
+            self.template_of_rows(class, &element, &this)
+        } else {
+            self.template(class, &element, &this)
         };
+        let word = Ident::new(if self.is_of_rows { "of_rows" } else { "of_formula" }, Span::call_site());
+        let rounds = quote!(<#this as #core::rows::RowData>::ROUNDS.len());
         Entry {
             root,
             abi,
             symbol: &self.symbol(each, class),
             op: &self.op,
-            vectors: match class {
-                "strided" => quote!([false; 2]),
-                TABLE => quote!([true; 2]),
-                _ if self.is_of_rows => quote! {
-                    #core::rows::promises(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
-                },
-                _ => quote! {
-                    #core::formula::vectors(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>())
-                },
-            },
-            barriers: self
-                .is_of_rows
-                .then(|| quote!(#core::rows::barriers(<#this as #core::rows::RowData>::ROUNDS.len(), #sums))),
+            vectors: self.vectors(class, &element, &this),
+            barriers: self.is_of_rows.then(|| quote!(#core::rows::barriers(#rounds, #sums))),
             is_fp8: each.is_fp8(),
-            word: if self.is_of_rows {
-                quote!(#core::row::of_rows::<#element, #this, #operands, #results>(#source))
-            } else {
-                quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source))
-            },
+            word: quote!(#core::row::#word::<#element, #this, #operands, #results>(#source)),
             slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
-            parameters: quote! {
-                #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
-                #steps #draw_parameter
-            },
-            prepare: quote! {
-                let op = <#this as #core::OpData>::from_words(&[#(#params,)* #(#zeros,)*]);
-                let tensors = #root::__private::formula::Tensors::<#operands, #results> {
-                    results: [#(#y.cast()),*],
-                    operands: [#(#x.cast()),*],
-                    words: [#(#given),*],
-                    mode,
-                    draw: #draw,
-                };
-            },
-            call: if self.is_of_rows {
-                quote!(#root::__private::rows::#call)
-            } else {
-                quote!(#root::__private::formula::#call)
-            },
+            parameters: self.parameters(sums, &element, &template),
+            prepare: self.prepare(&this),
+            call: template.call,
         }
         .into_token_stream()
+    }
+
+    /// The template of an elementwise class.
+    fn template(&self, class: &str, element: &TokenStream, this: &TokenStream) -> Template {
+        let (core, root, size) = (self.core(), &self.root, self.widest(element, this));
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let tensors = operands + results;
+        let lanes = quote!({ #core::formula::lanes(#size, #tensors) });
+        let (launch, formula) = (quote!(#core::launch), quote!(#root::__private::formula));
+        match class {
+            "flat" => Template {
+                places: quote!(n: u64, head: u32,),
+                steps: quote!(),
+                call: quote! {
+                    #formula::flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
+                },
+            },
+            TABLE => Template {
+                places: quote!(n: u64, head: u32,),
+                steps: quote!(),
+                call: quote!(#formula::table::<#element, #this>(&tensors, n, head, op)),
+            },
+            "strided" if tensors <= GROUPED_TENSORS => Template {
+                places: quote!(items: u32,),
+                steps: quote!(groups: #launch::Groups<#tensors>,),
+                call: quote! {
+                    #formula::grouped::<#element, #element, #this, #operands, #results, #tensors, #lanes>(
+                        &tensors, &groups, items, op,
+                    )
+                },
+            },
+            _ => {
+                let (splits, lanes) =
+                    if class == "rows" { (quote!(ROW_SPLITS), lanes) } else { (quote!(SPLITS), quote!(1)) };
+                let splits = quote!({ #launch::#splits });
+                Template {
+                    places: quote!(items: u32,),
+                    steps: quote!(steps: #launch::Steps<#tensors, #splits>,),
+                    call: quote! {
+                        #formula::tiled::<#element, #element, #this, #operands, #results, #tensors, #lanes, #splits>(
+                            &tensors, &steps, items, op,
+                        )
+                    },
+                }
+            }
+        }
+    }
+
+    /// The template of a class of ops on rows.
+    fn template_of_rows(&self, class: &str, element: &TokenStream, this: &TokenStream) -> Template {
+        let (core, root, size) = (self.core(), &self.root, self.widest(element, this));
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let tensors = operands + results;
+        let lanes = quote!({ #core::rows::lanes(#size) });
+        let vectors = match class {
+            "held" | "held_sum" => quote!({
+                #core::rows::vectors(#size, #core::rows::counted_tensors(&<#this as #core::OpData>::INFO))
+            }),
+            _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
+        };
+        let (launch, rows) = (quote!(#core::launch), quote!(#root::__private::rows));
+        let sums = class.ends_with("_sum");
+        let more_places = sums.then(|| quote!(chunks: u32, first: u32, done: u32,));
+        let chunks = sums.then(|| quote!(#rows::Chunks { count: chunks, first, done },));
+        let template = Ident::new(class, Span::call_site());
+        Template {
+            places: quote!(rows: u32, len: u32, threads: u32, #more_places),
+            steps: quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
+            call: quote! {
+                #rows::#template::<#element, #this, #operands, #results, #tensors, #lanes, #vectors>(
+                    &tensors, &steps, #rows::Shape { rows, len, threads }, #chunks op,
+                )
+            },
+        }
+    }
+
+    /// The vector accesses that the template of a class promises: loads, stores.
+    fn vectors(&self, class: &str, element: &TokenStream, this: &TokenStream) -> TokenStream {
+        let core = self.core();
+        let promised =
+            |of: TokenStream| quote!(#core::#of(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>()));
+        match class {
+            "strided" => quote!([false; 2]),
+            TABLE => quote!([true; 2]),
+            _ if self.is_of_rows => promised(quote!(rows::promises)),
+            _ => promised(quote!(formula::vectors)),
+        }
+    }
+
+    /// The parameters of an entry. The gradients of weights are f32 where it sums (`sums`).
+    fn parameters(&self, sums: bool, element: &TokenStream, template: &Template) -> TokenStream {
+        let core = self.core();
+        let Names { x, y, given, params } = self.names();
+        let element_of = |fixed: &Option<Type>| fixed.map_or_else(|| element.clone(), |each| self.typed(each).0);
+        let x_types = self.operands.iter().map(element_of);
+        let y_types = self.results.iter().enumerate().map(|(k, fixed)| match sums && self.weights[k] {
+            true => quote!(f32),
+            false => element_of(fixed),
+        });
+        let draw = self.has_place.then(|| quote!(draw: #core::Draw,));
+        let Template { places, steps, .. } = template;
+        quote! {
+            #(#y: *mut #y_types,)* #(#x: *const #x_types,)* #places mode: u32, #(#given: u64,)* #(#params: u64,)*
+            #steps #draw
+        }
+    }
+
+    /// The op and its tensors, of an entry's parameters.
+    fn prepare(&self, this: &TokenStream) -> TokenStream {
+        let (core, root) = (self.core(), &self.root);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let Names { x, y, given, params } = self.names();
+        let zeros = (params.len()..8).map(|_| quote!(0));
+        let draw = if self.has_place { quote!(draw) } else { quote!(#core::Draw::NONE) };
+        quote! {
+            let op = <#this as #core::OpData>::from_words(&[#(#params,)* #(#zeros,)*]);
+            let tensors = #root::__private::formula::Tensors::<#operands, #results> {
+                results: [#(#y.cast()),*],
+                operands: [#(#x.cast()),*],
+                words: [#(#given),*],
+                mode,
+                draw: #draw,
+            };
+        }
+    }
+
+    fn names(&self) -> Names {
+        let (operands, results) = (self.operands.len(), self.results.len());
+        Names {
+            x: numbered("x", operands),
+            y: numbered("y", results),
+            given: numbered("w", operands),
+            params: numbered("p", self.words),
+        }
     }
 
     /// The loops and kernels for elements of some types, as an array.

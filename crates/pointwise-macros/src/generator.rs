@@ -72,7 +72,7 @@ impl Generated {
                 #(#params: u64,)*
             },
             prepare: quote! {
-                let op = <#this as #core::TableOp>::from_words([#(#params,)* #(#zeros,)*]);
+                let op = <#this as #core::DescribedOp>::from_words([#(#params,)* #(#zeros,)*]);
                 let grid = #root::__private::generator::Grid { rows, columns, across, down, shift, each };
             },
             call: quote!(#root::__private::generator::fill::<#element, #this, #lanes>(y, grid, op)),

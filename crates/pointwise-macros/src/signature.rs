@@ -2,6 +2,7 @@
 
 mod arguments;
 mod function;
+mod gradient;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -106,7 +107,7 @@ impl Value {
 
     /// True if gradients have its type.
     pub(crate) fn has_gradient(&self) -> bool {
-        !self.is_kept && self.fixed.is_none_or(|each| GRADIENTS.contains(&each))
+        !self.is_kept && self.fixed.is_none_or(|each| gradient::TYPES.contains(&each))
     }
 }
 
@@ -185,110 +186,21 @@ impl Op {
         }
     }
 
+    /// Makes the op of its words and its function.
     fn of_function(words: Words, mut function: ItemFn, formula: TokenStream, by_hand: Option<ItemImpl>) -> Result<Op> {
-        check_function(&function)?;
-        let name = function.sig.ident.clone();
-        let type_name = type_name(&name)?;
-        let generic = generic(&function)?;
-        if type_name == generic.ident {
-            let why =
-                format!("the struct of this op would be called `{type_name}`, as the generic type: rename the op");
-            return Err(Error::new(name.span(), why));
-        }
-        let bound = Bound::of(&generic)?;
-        let types = types(&words, bound, &name)?;
-        let arguments = arguments(&mut function, &generic.ident)?;
-        let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
-        let mut results = results(&function, &generic.ident, words.results.as_deref(), has_row)?;
-        for result in &mut results {
-            let is_saved = words.saves.iter().flatten().any(|saved| *saved == result.name);
-            result.is_kept = is_saved && result.is_stored();
-        }
-        let kind = kind(&words, &arguments, &results, &types)?;
-        let stored = operands(&arguments).chain(&results).find(|value| value.is_stored());
-        if let (Some(value), Some((each, _))) = (stored, words.types.iter().find(|(each, _)| !each.is_float())) {
-            let why = format!(
-                "an element of another type is converted to the type of floats that the formula is computed in, which \
-                 {} is not: remove it from the op's types",
-                each.name()
-            );
-            return Err(Error::new(value.name.span(), why));
-        }
-        if kind == OpKind::Rows && !bound.only_floats() {
-            let why = format!("an op on rows is of floats: write `{}: Real`", generic.ident);
-            return Err(Error::new(generic.span(), why));
-        }
-        let row = arguments.iter().find_map(|argument| match argument {
-            Argument::Row(name) => Some(name),
-            _ => None,
-        });
-        let asks = match row {
-            Some(row) => rows::asks(&function.block, row, operands(&arguments).any(|operand| operand.is_row))?,
-            None => Vec::new(),
-        };
-        body::check(&function.block, &generic.ident, &arguments, bound.only_floats())?;
-        let has_floats = types.iter().any(|each| each.is_float());
-        let accuracy = match words.accuracy {
-            Some(accuracy) => accuracy,
-            None if !has_floats => Accuracy::Exact,
-            None => {
-                let why = "say how accurate the op is: `exact`, or the largest error in f32 as `ulp = 8`";
-                return Err(Error::new(words.span, why));
-            }
-        };
-        if let (Grad::None, Some((_, span))) = (&words.grad, words.grad_ulp) {
-            return Err(Error::new(span, "the op has no gradient: remove `grad_ulp` or `grad = none`"));
-        }
-        let grad_accuracy = words.grad_ulp.map_or_else(
-            || match accuracy {
-                Accuracy::Ulp(ulp) => (2.0 * ulp).max(4.0),
-                Accuracy::Exact => 4.0,
-            },
-            |(ulp, _)| ulp,
-        );
-        let grad_types = grad_types(&words, kind, bound, &types, (&arguments, &results))?;
-        if let (Grad::Function(path), true) = (&words.grad, grad_types.is_empty()) {
-            let why = "a gradient has results of type f32, f16 or bf16: add one of them to the op's types, or name others as \
-                       `grad_types(..)`";
-            return Err(Error::new(path.span(), why));
-        }
-        if !grad_types.is_empty() {
-            check_gradient_names(&arguments, &results)?;
-            if let Some(operand) = operands(&arguments).find(|operand| operand.is_row && operand.has_gradient()) {
-                let why = "a gradient by an operand of each row is a sum over the row, which is not derived: write `grad = \
-                           none`, or make it an operand of each element, which may have a last dimension of 1";
-                return Err(Error::new(operand.name.span(), why));
-            }
-            let weights = || operands(&arguments).filter(|operand| operand.is_weight);
-            if let Some(weight) = weights().find(|weight| !weight.has_gradient()) {
-                let why = "a weight has a gradient, which elements of this type have not: remove `#[weight]`";
-                return Err(Error::new(weight.name.span(), why));
-            }
-            let is_saved = |weight: &Value| words.saves.as_ref().is_none_or(|saved| saved.contains(&weight.name));
-            if let Some(weight) = weights().find(|weight| !is_saved(weight)) {
-                let why = "the gradient of a weight has the weight's shape: name it in `saves(..)`, too";
-                return Err(Error::new(weight.name.span(), why));
-            }
-        }
-        for saved in words.saves.iter().flatten() {
-            if arguments.iter().any(|argument| argument.name() == Some(saved)) {
-                continue;
-            }
-            if !results.iter().any(|result| result.name == *saved) {
-                let why = format!("`{saved}` is no operand, parameter or result of the op");
-                return Err(Error::new(saved.span(), why));
-            }
-            if kind == OpKind::Gated || !matches!(words.grad, Grad::Function(_)) {
-                let why = "a result is read by a gradient that is a function, of an op that is not gated: add `grad = \
-                           FUNCTION`, or remove this name";
-                return Err(Error::new(saved.span(), why));
-            }
-        }
+        let signature = Signature::of(&words, &mut function)?;
+        let asks = signature.asks(&function)?;
+        body::check(&function.block, &signature.generic.ident, &signature.arguments, signature.bound.only_floats())?;
+        let accuracy = accuracy(&words, &signature.types)?;
+        let grad_accuracy = gradient::accuracy(&words, accuracy)?;
+        let grad_types = gradient::types(&words, &signature)?;
+        gradient::check_saves(&words, &signature)?;
         if let Some(through) = &words.through {
-            check_through(&words, through, kind, &arguments, &results)?;
+            gradient::check_through(&words, through, &signature)?;
         }
         let (docs, others) = std::mem::take(&mut function.attrs).into_iter().partition(|it| it.path().is_ident("doc"));
         function.attrs = others;
+        let Signature { name, type_name, generic, bound, types, arguments, results, kind } = signature;
         Ok(Op {
             name,
             type_name,
@@ -401,64 +313,89 @@ impl Argument {
     }
 }
 
-/// Checks `through(sum = x + residual)`.
-fn check_through(
-    words: &Words,
-    Through { sum, terms }: &Through,
+/// The parts of the signature, as far as the words have their say.
+struct Signature {
+    name: Ident,
+    type_name: Ident,
+    generic: TypeParam,
+    bound: Bound,
+    types: Vec<words::Type>,
+    arguments: Vec<Argument>,
+    results: Vec<Value>,
     kind: OpKind,
-    arguments: &[Argument],
-    results: &[Value],
-) -> Result<()> {
-    if kind != OpKind::Rows || !matches!(words.grad, Grad::Derived) {
-        return Err(Error::new(sum.span(), "`through` is for a derived gradient of an op on rows: remove it"));
-    }
-    if !results.iter().any(|result| result.name == *sum && !result.is_row && result.fixed.is_none()) {
-        let why = format!("`{sum}` is no result for each element that has the op's element type");
-        return Err(Error::new(sum.span(), why));
-    }
-    let operands: Vec<&Value> = operands(arguments).collect();
-    let is_plain = |value: &Value| !value.is_row && !value.is_weight && value.fixed.is_none();
-    if !operands.windows(2).any(|pair| pair.iter().zip(terms).all(|(it, term)| it.name == *term && is_plain(it))) {
-        let why = "the terms are two operands, one after the other, with an element for each of the result";
-        return Err(Error::new(terms[0].span(), why));
-    }
-    match words.saves.iter().flatten().find(|saved| terms.contains(saved) || *saved == sum) {
-        Some(saved) => {
-            Err(Error::new(saved.span(), format!("the gradient reads `{sum}` by `through`: remove this name")))
+}
+
+impl Signature {
+    /// Reads the signature, and takes the attributes of arguments from it.
+    fn of(words: &Words, function: &mut ItemFn) -> Result<Signature> {
+        check_function(function)?;
+        let name = function.sig.ident.clone();
+        let type_name = type_name(&name)?;
+        let generic = generic(function)?;
+        if type_name == generic.ident {
+            let why =
+                format!("the struct of this op would be called `{type_name}`, as the generic type: rename the op");
+            return Err(Error::new(name.span(), why));
         }
-        None => Ok(()),
+        let bound = Bound::of(&generic)?;
+        let types = types(words, bound, &name)?;
+        let arguments = arguments(function, &generic.ident)?;
+        let has_row = arguments.iter().any(|argument| matches!(argument, Argument::Row(_)));
+        let mut results = results(function, &generic.ident, words.results.as_deref(), has_row)?;
+        for result in &mut results {
+            let is_saved = words.saves.iter().flatten().any(|saved| *saved == result.name);
+            result.is_kept = is_saved && result.is_stored();
+        }
+        let kind = kind(words, &arguments, &results, &types)?;
+        let signature = Signature { name, type_name, generic, bound, types, arguments, results, kind };
+        signature.check_floats(words)?;
+        Ok(signature)
+    }
+
+    fn operands(&self) -> impl Iterator<Item = &Value> {
+        operands(&self.arguments)
+    }
+
+    /// Refuses other types than floats where the formula is computed in floats.
+    fn check_floats(&self, words: &Words) -> Result<()> {
+        let stored = self.operands().chain(&self.results).find(|value| value.is_stored());
+        if let (Some(value), Some((each, _))) = (stored, words.types.iter().find(|(each, _)| !each.is_float())) {
+            let why = format!(
+                "an element of another type is converted to the type of floats that the formula is computed in, which \
+                 {} is not: remove it from the op's types",
+                each.name()
+            );
+            return Err(Error::new(value.name.span(), why));
+        }
+        if self.kind == OpKind::Rows && !self.bound.only_floats() {
+            let why = format!("an op on rows is of floats: write `{}: Real`", self.generic.ident);
+            return Err(Error::new(self.generic.span(), why));
+        }
+        Ok(())
+    }
+
+    /// Finds the questions that the formula asks its row.
+    fn asks(&self, function: &ItemFn) -> Result<Vec<Ask>> {
+        let row = self.arguments.iter().find_map(|argument| match argument {
+            Argument::Row(name) => Some(name),
+            _ => None,
+        });
+        match row {
+            Some(row) => rows::asks(&function.block, row, self.operands().any(|operand| operand.is_row)),
+            None => Ok(Vec::new()),
+        }
     }
 }
 
-/// The types that gradients have: fp8 tensors hold gradients only together with a scale, which is no elementwise result.
-const GRADIENTS: [words::Type; 3] = [words::Type::F32, words::Type::F16, words::Type::BF16];
-
-/// Returns the element types of the op's gradient; none if it has no gradient.
-fn grad_types(
-    words: &Words,
-    kind: OpKind,
-    bound: Bound,
-    types: &[words::Type],
-    (arguments, results): (&[Argument], &[Value]),
-) -> Result<Vec<words::Type>> {
-    // A result that is rounded to fewer bits on purpose has no derivative.
-    let is_quantised = results.iter().any(|result| result.is_stored() && !result.is_kept && !result.has_gradient());
-    let is_differentiable = bound.has_floats()
-        && kind != OpKind::Generator
-        && !is_quantised
-        && results.iter().any(Value::has_gradient)
-        && operands(arguments).any(Value::has_gradient);
-    if matches!(words.grad, Grad::None) || !is_differentiable {
-        return Ok(Vec::new());
-    }
-    let Some(named) = &words.grad_types else {
-        return Ok(types.iter().copied().filter(|each| GRADIENTS.contains(each)).collect());
-    };
-    match named.iter().find(|(each, _)| !each.is_float() || !types.contains(each)) {
-        Some((each, span)) => {
-            Err(Error::new(*span, format!("{} is no float type of the op: remove it here", each.name())))
+/// Returns the largest error that the words say, or that integers and bools have.
+fn accuracy(words: &Words, types: &[words::Type]) -> Result<Accuracy> {
+    match words.accuracy {
+        Some(accuracy) => Ok(accuracy),
+        None if !types.iter().any(|each| each.is_float()) => Ok(Accuracy::Exact),
+        None => {
+            let why = "say how accurate the op is: `exact`, or the largest error in f32 as `ulp = 8`";
+            Err(Error::new(words.span, why))
         }
-        None => Ok(named.iter().map(|(each, _)| *each).collect()),
     }
 }
 
@@ -468,6 +405,15 @@ fn operands(arguments: &[Argument]) -> impl Iterator<Item = &Value> {
         Argument::Operand(value) => Some(value),
         _ => None,
     })
+}
+
+/// Returns the words that parameters among arguments take.
+fn words_of_params(arguments: &[Argument]) -> usize {
+    let of = |argument: &Argument| match argument {
+        Argument::Param(param) => param.kind.words(),
+        _ => 0,
+    };
+    arguments.iter().map(of).sum()
 }
 
 /// Returns the kind that the signature and the words say together.
@@ -511,14 +457,7 @@ fn kind(words: &Words, arguments: &[Argument], results: &[Value], types: &[words
     if types.iter().any(|each| !each.is_float()) {
         return refuse(words.span, "an op without operands has results of floats alone");
     }
-    let words_of_params: usize = arguments
-        .iter()
-        .map(|argument| match argument {
-            Argument::Param(param) => param.kind.words(),
-            _ => 0,
-        })
-        .sum();
-    if words_of_params > MAX_WORDS_OF_GENERATORS {
+    if words_of_params(arguments) > MAX_WORDS_OF_GENERATORS {
         let why = "the parameters of an op without operands take at most 4 words together, an Option two";
         return refuse(words.span, why);
     }
@@ -554,27 +493,6 @@ fn of_rows(words: &Words, bits: bool, arguments: &[Argument], results: &[Value])
         return Err(Error::new(result.name.span(), "a result for each row is a number"));
     }
     Ok(OpKind::Rows)
-}
-
-/// The operands of the gradients are the gradients of the results, then the op's own: all have a name of their own.
-fn check_gradient_names(arguments: &[Argument], results: &[Value]) -> Result<()> {
-    let results: Vec<&Value> = results.iter().filter(|result| result.has_gradient()).collect();
-    let is_taken = |name: &Ident| match &*results {
-        [_] => name == "grad",
-        several => several.iter().any(|result| *name == format!("grad_{}", result.name)),
-    };
-    for argument in arguments {
-        if let Argument::Operand(operand) = argument
-            && is_taken(&operand.name)
-        {
-            let why = format!(
-                "`{}` is what the gradient of a result is called: rename the operand, or write `grad = none`",
-                operand.name
-            );
-            return Err(Error::new(operand.name.span(), why));
-        }
-    }
-    Ok(())
 }
 
 fn results(

@@ -192,7 +192,27 @@ impl Type {
 
 impl Parse for Words {
     fn parse(input: ParseStream<'_>) -> Result<Words> {
-        let mut words = Words {
+        let mut words = Words::none();
+        while !input.is_empty() {
+            let word: Ident = input
+                .parse()
+                .map_err(|error| Error::new(error.span(), format!("a word of #[op] is one of: {KNOWN}")))?;
+            words.read(input, &word)?;
+            if input.is_empty() {
+                break;
+            }
+            input
+                .parse::<Token![,]>()
+                .map_err(|error| Error::new(error.span(), "write a comma between the words of #[op]"))?;
+        }
+        Ok(words)
+    }
+}
+
+impl Words {
+    /// Returns the words of an empty attribute.
+    fn none() -> Words {
+        Words {
             types: Vec::new(),
             accuracy: None,
             grad_ulp: None,
@@ -208,169 +228,106 @@ impl Parse for Words {
             is_of_family: false,
             family: FamilyWords::default(),
             span: Span::call_site(),
-        };
-        let mut has_grad = false;
-        while !input.is_empty() {
-            let word: Ident = input
-                .parse()
-                .map_err(|error| Error::new(error.span(), format!("a word of #[op] is one of: {KNOWN}")))?;
-            let once = |is_there: bool| {
-                if is_there {
-                    Err(Error::new(word.span(), format!("`{word}` stands here twice: remove one")))
-                } else {
-                    Ok(())
-                }
-            };
-            match word.to_string().as_str() {
-                "exact" => {
-                    one_bound(words.accuracy, &word)?;
-                    words.accuracy = Some(Accuracy::Exact);
-                }
-                "ulp" => {
-                    one_bound(words.accuracy, &word)?;
-                    words.accuracy = Some(Accuracy::Ulp(number(input, &word)?));
-                }
-                "grad_ulp" => {
-                    once(words.grad_ulp.is_some())?;
-                    words.grad_ulp = Some((number(input, &word)?, word.span()));
-                }
-                "grad" => {
-                    once(std::mem::replace(&mut has_grad, true))?;
-                    equals(input, &word, "none` or `grad = FUNCTION")?;
-                    let path: Path = input.parse().map_err(|error| {
-                        Error::new(
-                            error.span(),
-                            "`grad` is `none` or the path of a function, such as `grad = snake_gradients`",
-                        )
-                    })?;
-                    words.grad = if path.is_ident("none") { Grad::None } else { Grad::Function(path) };
-                }
-                "grad_types" => {
-                    once(words.grad_types.is_some())?;
-                    let mut types = Vec::new();
-                    for word in names(input, &word, "the element types of the gradient: `grad_types(f32, bf16)`")? {
-                        let Some(named) = Type::named(&word.to_string()) else {
-                            return Err(Error::new(word.span(), format!("`{word}` is no element type")));
-                        };
-                        types.extend(named.iter().map(|each| (*each, word.span())));
-                    }
-                    words.grad_types = Some(types);
-                }
-                "grad_doc" => {
-                    once(words.grad_doc.is_some())?;
-                    equals(input, &word, "\"..\"")?;
-                    words.grad_doc = Some(input.parse()?);
-                }
-                "saves" => {
-                    once(words.saves.is_some())?;
-                    words.saves = Some(names(input, &word, "the arguments that the gradient reads: `saves(x)`")?);
-                }
-                "through" => {
-                    once(words.through.is_some())?;
-                    if !input.peek(syn::token::Paren) {
-                        return Err(Error::new(
-                            word.span(),
-                            "write the result and its terms: `through(sum = x + residual)`",
-                        ));
-                    }
-                    let inside;
-                    parenthesized!(inside in input);
-                    let sum: Ident = inside.parse()?;
-                    inside.parse::<Token![=]>()?;
-                    let first = inside.parse()?;
-                    inside.parse::<Token![+]>()?;
-                    words.through = Some(Through { sum, terms: [first, inside.parse()?] });
-                }
-                "results" => {
-                    once(words.results.is_some())?;
-                    words.results = Some(typed_names(input, &word)?);
-                }
-                "row" => {
-                    once(words.group.is_some())?;
-                    words.group = Some(group(input, &word)?);
-                }
-                "__hints" | "__rules" => {
-                    words.family.span.get_or_insert(word.span());
-                    words.family.properties.extend(names(input, &word, "the properties")?);
-                }
-                "__rewrite" => {
-                    words.family.span.get_or_insert(word.span());
-                    words.family.rewrite = names(input, &word, "a function")?.pop();
-                }
-                "__pairs" => {
-                    words.family.span.get_or_insert(word.span());
-                    let inside;
-                    parenthesized!(inside in input);
-                    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&inside, |pair| {
-                        let name: Ident = pair.parse()?;
-                        equals(pair, &name, "23")?;
-                        Ok((name, pair.parse::<LitInt>()?))
-                    })?;
-                    for (name, power) in pairs {
-                        let Some(&[each]) = Type::named(&name.to_string()) else {
-                            return Err(Error::new(name.span(), format!("`{name}` is no element type")));
-                        };
-                        words.family.pairs.push((each, power));
-                    }
-                }
-                "__grad" => {
-                    words.family.span.get_or_insert(word.span());
-                    let inside;
-                    parenthesized!(inside in input);
-                    while !inside.is_empty() {
-                        let word: Ident = inside.parse()?;
-                        match word.to_string().as_str() {
-                            "exact" => words.family.grad_accuracy = Some(Accuracy::Exact),
-                            "ulp" => words.family.grad_accuracy = Some(Accuracy::Ulp(number(&inside, &word)?)),
-                            _ => words.family.grad_properties.push(word),
-                        }
-                        inside.parse::<Option<Token![,]>>()?;
-                    }
-                }
-                "gated" => {
-                    once(words.gated.is_some())?;
-                    words.gated = Some(word.span());
-                }
-                "params" => {
-                    once(words.params.is_some())?;
-                    if !input.peek(syn::token::Paren) {
-                        let why = "write the fields that are parameters, with their defaults: `params(slope = 0.01)`";
-                        return Err(Error::new(word.span(), why));
-                    }
-                    let pairs;
-                    parenthesized!(pairs in input);
-                    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&pairs, |pair| {
-                        let name: Ident = pair.parse()?;
-                        equals(pair, &name, "0.01")?;
-                        Ok((name, pair.parse::<Expr>()?))
-                    })?;
-                    words.params = Some((pairs.into_iter().collect(), word.span()));
-                }
-                other => {
-                    let Some(types) = Type::named(other) else {
-                        return Err(Error::new(
-                            word.span(),
-                            format!("`{word}` is no word of #[op], which are: {KNOWN}"),
-                        ));
-                    };
-                    for &each in types {
-                        if words.types.iter().any(|(earlier, _)| *earlier == each) {
-                            let why = format!("the element type {} is named twice: remove it here", each.name());
-                            return Err(Error::new(word.span(), why));
-                        }
-                        words.types.push((each, word.span()));
-                    }
-                }
-            }
-            if input.is_empty() {
-                break;
-            }
-            input
-                .parse::<Token![,]>()
-                .map_err(|error| Error::new(error.span(), "write a comma between the words of #[op]"))?;
         }
-        Ok(words)
     }
+
+    /// Reads what stands behind a word, and keeps it.
+    fn read(&mut self, input: ParseStream<'_>, word: &Ident) -> Result<()> {
+        match word.to_string().as_str() {
+            "exact" | "ulp" => {
+                one_bound(self.accuracy, word)?;
+                self.accuracy = Some(accuracy(input, word)?);
+            }
+            "grad_ulp" => once(&mut self.grad_ulp, word, || Ok((number(input, word)?, word.span())))?,
+            "grad" => {
+                not_twice(word, !matches!(self.grad, Grad::Derived))?;
+                self.grad = grad(input, word)?;
+            }
+            "grad_types" => once(&mut self.grad_types, word, || grad_types(input, word))?,
+            "grad_doc" => once(&mut self.grad_doc, word, || {
+                equals(input, word, "\"..\"")?;
+                input.parse()
+            })?,
+            "saves" => {
+                once(&mut self.saves, word, || names(input, word, "the arguments that the gradient reads: `saves(x)`"))?
+            }
+            "through" => once(&mut self.through, word, || through(input, word))?,
+            "results" => once(&mut self.results, word, || typed_names(input, word))?,
+            "row" => once(&mut self.group, word, || group(input, word))?,
+            "gated" => once(&mut self.gated, word, || Ok(word.span()))?,
+            "params" => once(&mut self.params, word, || params(input, word))?,
+            "__hints" | "__rules" | "__grad" | "__rewrite" | "__pairs" => self.family.read(input, word)?,
+            _ => self.add_types(word)?,
+        }
+        Ok(())
+    }
+
+    /// Adds the element types that a word names.
+    fn add_types(&mut self, word: &Ident) -> Result<()> {
+        let Some(types) = Type::named(&word.to_string()) else {
+            return Err(Error::new(word.span(), format!("`{word}` is no word of #[op], which are: {KNOWN}")));
+        };
+        for &each in types {
+            if self.types.iter().any(|(earlier, _)| *earlier == each) {
+                let why = format!("the element type {} is named twice: remove it here", each.name());
+                return Err(Error::new(word.span(), why));
+            }
+            self.types.push((each, word.span()));
+        }
+        Ok(())
+    }
+}
+
+impl FamilyWords {
+    /// Reads what stands behind a word of the family, and keeps it.
+    fn read(&mut self, input: ParseStream<'_>, word: &Ident) -> Result<()> {
+        self.span.get_or_insert(word.span());
+        match word.to_string().as_str() {
+            "__rewrite" => self.rewrite = names(input, word, "a function")?.pop(),
+            "__pairs" => self.read_pairs(input)?,
+            "__grad" => self.read_grad(input)?,
+            _ => self.properties.extend(names(input, word, "the properties")?),
+        }
+        Ok(())
+    }
+
+    /// Reads `(i8 = 23, ..)` of `__pairs`.
+    fn read_pairs(&mut self, input: ParseStream<'_>) -> Result<()> {
+        for (name, power) in values(input, |pair| named_value::<LitInt>(pair, "23"))? {
+            let Some(&[each]) = Type::named(&name.to_string()) else {
+                return Err(Error::new(name.span(), format!("`{name}` is no element type")));
+            };
+            self.pairs.push((each, power));
+        }
+        Ok(())
+    }
+
+    /// Reads `(exact, moves, ..)` of `__grad`.
+    fn read_grad(&mut self, input: ParseStream<'_>) -> Result<()> {
+        let inside;
+        parenthesized!(inside in input);
+        while !inside.is_empty() {
+            let word: Ident = inside.parse()?;
+            match word.to_string().as_str() {
+                "exact" | "ulp" => self.grad_accuracy = Some(accuracy(&inside, &word)?),
+                _ => self.grad_properties.push(word),
+            }
+            inside.parse::<Option<Token![,]>>()?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a word that is there already.
+fn not_twice(word: &Ident, is_there: bool) -> Result<()> {
+    if is_there { Err(Error::new(word.span(), format!("`{word}` stands here twice: remove one"))) } else { Ok(()) }
+}
+
+/// Keeps the value of a word that may be there once.
+fn once<V>(kept: &mut Option<V>, word: &Ident, value: impl FnOnce() -> Result<V>) -> Result<()> {
+    not_twice(word, kept.is_some())?;
+    *kept = Some(value()?);
+    Ok(())
 }
 
 fn one_bound(earlier: Option<Accuracy>, word: &Ident) -> Result<()> {
@@ -380,6 +337,71 @@ fn one_bound(earlier: Option<Accuracy>, word: &Ident) -> Result<()> {
             Err(Error::new(word.span(), "an op has one bound, `exact` or `ulp = NUMBER`: remove one of the two"))
         }
     }
+}
+
+/// Reads the bound that is `exact` or `ulp = NUMBER`.
+fn accuracy(input: ParseStream<'_>, word: &Ident) -> Result<Accuracy> {
+    if word == "exact" { Ok(Accuracy::Exact) } else { Ok(Accuracy::Ulp(number(input, word)?)) }
+}
+
+/// Reads the value of `grad`.
+fn grad(input: ParseStream<'_>, word: &Ident) -> Result<Grad> {
+    equals(input, word, "none` or `grad = FUNCTION")?;
+    let path: Path = input.parse().map_err(|error| {
+        let why = "`grad` is `none` or the path of a function, such as `grad = snake_gradients`";
+        Error::new(error.span(), why)
+    })?;
+    Ok(if path.is_ident("none") { Grad::None } else { Grad::Function(path) })
+}
+
+/// Reads the element types of `grad_types(f32, bf16)`.
+fn grad_types(input: ParseStream<'_>, word: &Ident) -> Result<Vec<(Type, Span)>> {
+    let mut types = Vec::new();
+    for word in names(input, word, "the element types of the gradient: `grad_types(f32, bf16)`")? {
+        let Some(named) = Type::named(&word.to_string()) else {
+            return Err(Error::new(word.span(), format!("`{word}` is no element type")));
+        };
+        types.extend(named.iter().map(|each| (*each, word.span())));
+    }
+    Ok(types)
+}
+
+/// Reads the result and the terms of `through(sum = x + residual)`.
+fn through(input: ParseStream<'_>, word: &Ident) -> Result<Through> {
+    if !input.peek(syn::token::Paren) {
+        let why = "write the result and its terms: `through(sum = x + residual)`";
+        return Err(Error::new(word.span(), why));
+    }
+    let inside;
+    parenthesized!(inside in input);
+    let sum: Ident = inside.parse()?;
+    inside.parse::<Token![=]>()?;
+    let first = inside.parse()?;
+    inside.parse::<Token![+]>()?;
+    Ok(Through { sum, terms: [first, inside.parse()?] })
+}
+
+/// Reads the fields and defaults of `params(slope = 0.01)`, and returns the place of the word, too.
+fn params(input: ParseStream<'_>, word: &Ident) -> Result<(Vec<(Ident, Expr)>, Span)> {
+    if !input.peek(syn::token::Paren) {
+        let why = "write the fields that are parameters, with their defaults: `params(slope = 0.01)`";
+        return Err(Error::new(word.span(), why));
+    }
+    Ok((values(input, |pair| named_value(pair, "0.01"))?, word.span()))
+}
+
+/// Reads names with values in brackets, each by `one`.
+fn values<V>(input: ParseStream<'_>, one: fn(ParseStream<'_>) -> Result<(Ident, V)>) -> Result<Vec<(Ident, V)>> {
+    let inside;
+    parenthesized!(inside in input);
+    Ok(Punctuated::<_, Token![,]>::parse_terminated_with(&inside, one)?.into_iter().collect())
+}
+
+/// Reads `slope = 0.01`; `example` is a value that an error shows.
+fn named_value<V: Parse>(input: ParseStream<'_>, example: &str) -> Result<(Ident, V)> {
+    let name: Ident = input.parse()?;
+    equals(input, &name, example)?;
+    Ok((name, input.parse()?))
 }
 
 /// The names in brackets behind a word.

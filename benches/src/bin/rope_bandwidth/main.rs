@@ -143,7 +143,7 @@ struct Setting {
 impl Setting {
     fn name(&self) -> String {
         let Setting { shared, strategy, threads, heads } = self;
-        format!("{} {strategy} {threads} threads {heads} heads", if *shared { "shared" } else { "solo" })
+        format!("{} {strategy} {threads} threads {heads} heads", if *shared { "per_block" } else { "per_thread" })
     }
 }
 
@@ -323,7 +323,7 @@ fn sweep(bench: &Bench, sources: &[&str]) -> Outcome<Vec<Value>> {
         };
         line(&("default".to_owned(), default));
         // The best eight, and the best two of each kind.
-        let kinds = ["shared", "solo register_copy", "solo explicit_parallel"];
+        let kinds = ["per_block", "per_thread register_copy", "per_thread explicit_parallel"];
         let mut seen = [0; 3];
         for (n, row) in tried.iter().filter(|row| row.0 != "default").enumerate() {
             let kind = kinds.iter().position(|kind| row.0.starts_with(kind)).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use crate::maths::phase::{exp2_f64, multiple, phase_of_exp2, sincos_phase, sincos_phase_coarse};
 use crate::maths::prim::fma;
-use crate::op::{GeneratorOp, RUN, TableOp, Words};
+use crate::op::{DescribedOp, GeneratorOp, RUN, Words};
 use crate::{Accuracy, DType, Kind, OpInfo, Properties};
 
 /// The element types.
@@ -87,7 +87,7 @@ impl GeneratorOp for Alibi {
     }
 }
 
-impl TableOp for Alibi {
+impl DescribedOp for Alibi {
     const INFO: OpInfo = OpInfo {
         name: "alibi",
         shape: &["num_heads", "seq_len", "seq_len"],
@@ -127,7 +127,7 @@ impl GeneratorOp for AlibiCausal {
     }
 }
 
-impl TableOp for AlibiCausal {
+impl DescribedOp for AlibiCausal {
     const INFO: OpInfo = OpInfo {
         name: "alibi_causal",
         doc: "ALiBi's bias, (num_heads, seq_len, seq_len), with -inf for `j > i`.\n",
@@ -264,7 +264,7 @@ impl GeneratorOp for Sinusoidal {
     }
 }
 
-impl TableOp for Sinusoidal {
+impl DescribedOp for Sinusoidal {
     const INFO: OpInfo = OpInfo {
         name: "sinusoidal",
         shape: &["seq_len", "d_model"],
@@ -320,7 +320,7 @@ impl GeneratorOp for SinusoidalHalves {
     }
 }
 
-impl TableOp for SinusoidalHalves {
+impl DescribedOp for SinusoidalHalves {
     const INFO: OpInfo = OpInfo {
         name: "sinusoidal_halves",
         doc: "Sine and cosine position encoding, (seq_len, d_model), all sines first.\n",

@@ -1,7 +1,7 @@
 //! Ops with a random word for each element.
 
 use crate::num::Value;
-use crate::op::{RandomOp, TableOp, Word, Words};
+use crate::op::{DescribedOp, RandomOp, Word, Words};
 use crate::{DType, Each, Kind, OpInfo, ParamInfo, ParamKind, Properties};
 
 /// The element types.
@@ -44,7 +44,7 @@ impl<T: Value + core::ops::Mul<Output = T>> RandomOp<T> for Dropout<T> {
     }
 }
 
-impl<T: Word> TableOp for Dropout<T> {
+impl<T: Word> DescribedOp for Dropout<T> {
     const INFO: OpInfo = DROPOUT;
     #[inline(always)]
     fn from_words([last_kept, scale, ..]: Words) -> Self {

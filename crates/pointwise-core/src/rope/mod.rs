@@ -1,13 +1,13 @@
 //! Rotary position embedding: the rotation, the two ways to an angle, and the flags and structs that kernels and host
 //! share.
 
-mod shared;
-mod solo;
-mod whole;
+mod full_head;
+mod per_block;
+mod per_thread;
 
-pub use shared::{Place, RopeWalk, Side, Tile};
-pub use solo::{Solo, SoloPlace, SoloSide};
-pub use whole::{Whole, WholePlace, WholeSide};
+pub use full_head::{FullHead, FullHeadPlace, FullHeadSide};
+pub use per_block::{Place, RopeWalk, Side, Tile};
+pub use per_thread::{PerThread, PerThreadPlace, PerThreadSide};
 
 use duplicate::duplicate_item;
 
@@ -95,7 +95,7 @@ pub const SEQUENCES: u32 = 64;
 pub const AXES: u32 = 128;
 /// Pairs take the positions of [`AXES`] in turn, not section by section.
 pub const AXES_IN_TURN: u32 = 256;
-/// No factor multiplies cosines and sines; for [`Solo`] and [`Whole`].
+/// No factor multiplies cosines and sines; for [`PerThread`] and [`FullHead`].
 pub const PLAIN: u32 = 512;
 
 /// The cosines, and as many sines, that a block of threads can hold.

@@ -5,26 +5,26 @@
 //! flight before the first store, and the loads of the first chunk before the cosines. No load takes the read-only
 //! path. Threads of their own copy the lanes that do not rotate, times the scale.
 //!
-//! In [`solo()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its parameters
-//! are few and its offsets have 32 bits, as most of a short call is the way to its first load.
+//! In [`per_thread()`] each thread has its own cosines and sines, in registers: nothing waits for a barrier. Its
+//! parameters are few and its offsets have 32 bits, as most of a short call is the way to its first load.
 //!
-//! [`whole()`] does so by tables of the tensors' type, for heads whose lanes all rotate. It has an entry for each kind
-//! of pairs and positions, and the host computes as much as it can, so that a call has little to do before its first
-//! load.
+//! [`full_head()`] does so by tables of the tensors' type, for heads whose lanes all rotate. It has an entry for each
+//! kind of pairs and positions, and the host computes as much as it can, so that a call has little to do before its
+//! first load.
 
 mod angles;
+mod full_head;
 mod heads;
+mod per_thread;
 mod position;
 mod shared;
-mod solo;
 mod source;
-mod whole;
 
+pub use full_head::full_head;
+pub use per_thread::per_thread;
 use pointwise_core::rope::{CHUNK, INTERLEAVED_IN, INTERLEAVED_OUT, NEIGHBOURS, Place, RopeElement, TABLE};
-pub use pointwise_core::rope::{RopeWalk, Solo, Whole};
-pub use solo::solo;
+pub use pointwise_core::rope::{FullHead, PerThread, RopeWalk};
 pub use source::{Angles, Exact, Hf, Source, Strides, Tables};
-pub use whole::whole;
 
 use crate::packed::{Packed, unroll};
 use crate::thread;

@@ -66,7 +66,7 @@ fn oracle(op: &Op) -> TokenStream {
             }
         }
         fn oracle(at: [u32; 3], words: #core::Words) -> f64 {
-            #trait_name::at(<#this as #core::TableOp>::from_words(words), at)
+            #trait_name::at(<#this as #core::DescribedOp>::from_words(words), at)
         }
         oracle
     }}

@@ -8,7 +8,7 @@ use syn::{
     Error, Expr, ExprLit, FnArg, GenericArgument, Ident, ItemFn, Lit, Pat, PatType, PathArguments, Result, Type,
 };
 
-use super::{Argument, Each, Param, ParamKind, Value};
+use super::{Argument, Each, Param, ParamKind, Value, operands, words_of_params};
 use crate::words;
 
 /// Limits with the same numbers as in `pointwise_core::formula`.
@@ -19,117 +19,160 @@ const MAX_RANDOM_WORDS: usize = 2;
 
 /// Returns the arguments of the function, and takes their attributes from it.
 pub(super) fn arguments(function: &mut ItemFn, generic: &Ident) -> Result<Vec<Argument>> {
-    let mut arguments = Vec::new();
-    let (mut operands, mut words, mut names) = (0, 0, BTreeSet::new());
-    let (mut bits, mut has_value, mut has_channel, mut row, mut indices) = (0, false, false, None, 0);
+    let (mut arguments, mut names) = (Vec::new(), BTreeSet::new());
     for input in &mut function.sig.inputs {
-        let argument = match input {
+        let written = match input {
             FnArg::Receiver(receiver) => {
                 let why =
                     "a formula is a function of its operands, in a module: move it out of the `impl`, without `self`";
                 return Err(Error::new(receiver.span(), why));
             }
-            FnArg::Typed(argument) => argument,
+            FnArg::Typed(written) => written,
         };
-        let is_channel = take_word(argument, "channel")?;
-        let is_weight = take_word(argument, "weight")?;
-        let stored = take_stored(argument)?;
-        let each = take_each(argument)?;
-        let name = match &*argument.pat {
+        let marks = Marks::take(written)?;
+        let name = match &*written.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
             other => return Err(Error::new(other.span(), "an argument of an op has a name: write `x: T`")),
         };
         if !names.insert(name.to_string()) {
             return Err(Error::new(name.span(), format!("another argument is called `{name}`, too")));
         }
-        let settings = take_param(argument)?;
+        let settings = take_param(written)?;
+        marks.check(written, settings.is_some(), generic)?;
+        let argument = match settings {
+            Some(settings) => Argument::Param(param(name.clone(), written, settings, generic)?),
+            None => marks.argument(name.clone(), written, generic)?,
+        };
+        check_limit(&arguments, &argument, written, &name)?;
+        arguments.push(argument);
+    }
+    check_row(&arguments, generic)?;
+    check_has_value(&arguments, function, generic)?;
+    Ok(arguments)
+}
+
+/// The attributes of an argument that is no parameter, each with its place.
+struct Marks {
+    channel: Option<Span>,
+    weight: Option<Span>,
+    stored: Option<(words::Type, Span)>,
+    each: Option<(Each, Span)>,
+}
+
+impl Marks {
+    /// Takes the attributes from an argument.
+    fn take(argument: &mut PatType) -> Result<Marks> {
+        Ok(Marks {
+            channel: take_word(argument, "channel")?,
+            weight: take_word(argument, "weight")?,
+            stored: take_stored(argument)?,
+            each: take_each(argument)?,
+        })
+    }
+
+    /// Refuses attributes of another kind of argument.
+    fn check(&self, argument: &PatType, is_param: bool, generic: &Ident) -> Result<()> {
         let of_row = per_row(&argument.ty);
-        let ty = of_row.unwrap_or(&argument.ty);
-        let is_operand = value(ty, generic).is_some() && settings.is_none();
-        if let (Some(span), false) = (is_channel, is_operand && of_row.is_none()) {
+        let of_value = value(of_row.unwrap_or(&argument.ty), generic).filter(|_| !is_param);
+        let (is_operand, is_number) = (of_value.is_some(), of_value == Some(false));
+        if let (Some(span), false) = (self.channel, is_operand && of_row.is_none()) {
             return Err(Error::new(span, "`#[channel]` is for operands of elements: remove it here"));
         }
-        let is_bool = value(ty, generic) == Some(true);
-        if let (Some(span), false) = (is_weight, is_operand && !is_bool && of_row.is_none()) {
+        if let (Some(span), false) = (self.weight, is_number && of_row.is_none()) {
             return Err(Error::new(span, format!("`#[weight]` is for operands of type {generic}: remove it here")));
         }
-        if let (Some((_, span)), true) = (stored, !is_operand || is_bool) {
+        if let (Some((_, span)), false) = (self.stored, is_number) {
             let why = format!("`#[stored(..)]` is for operands of type {generic}: remove it here");
             return Err(Error::new(span, why));
         }
-        let is_random = is_last_segment(&argument.ty, "RandomWord");
-        if let (Some((_, span)), false) = (each, is_random) {
+        if let (Some((_, span)), false) = (self.each, is_last_segment(&argument.ty, "RandomWord")) {
             return Err(Error::new(span, "`#[each(..)]` is for random words: remove it here"));
         }
-        if let Some(settings) = settings {
-            let param = param(name, argument, settings, generic)?;
-            words += param.kind.words();
-            if words > MAX_WORDS {
-                let why = "parameters take at most 8 words together, an Option two: pass the rest as operands, which may \
-                           be numbers, too";
-                return Err(Error::new(param.name.span(), why));
-            }
-            arguments.push(Argument::Param(param));
-        } else if is_random {
-            bits += 1;
-            if bits > MAX_RANDOM_WORDS {
-                return Err(Error::new(
-                    argument.span(),
-                    "a formula takes at most 2 random words: remove this argument",
-                ));
-            }
-            arguments.push(Argument::Bits(each.map_or(Each::Element, |(each, _)| each)));
-        } else if is_last_segment(&argument.ty, "Row") {
-            if row.replace(name.clone()).is_some() {
-                return Err(Error::new(argument.span(), "an element has one row: remove this argument"));
-            }
-            arguments.push(Argument::Row(name));
-        } else if is_last_segment(&argument.ty, "Index") {
-            indices += 1;
-            if indices > MAX_INDICES {
-                return Err(Error::new(name.span(), "an element has at most 3 indices: plane, row and column"));
-            }
-            arguments.push(Argument::Index);
-        } else {
-            if !is_operand {
-                return Err(not_an_operand(argument, &name, generic));
-            }
-            // The type of an op whose operands all have their own is that of its results.
-            has_value |= !is_bool && is_channel.is_none() && of_row.is_none();
-            has_channel |= is_channel.is_some();
-            operands += 1;
-            if operands > MAX_OPERANDS {
-                return Err(Error::new(name.span(), "an op has at most 8 operands: split it in two"));
-            }
-            arguments.push(Argument::Operand(Value {
-                name,
-                is_channel: is_channel.is_some(),
-                is_row: of_row.is_some(),
-                is_weight: is_weight.is_some(),
-                fixed: if is_bool { Some(words::Type::Bool) } else { stored.map(|(each, _)| each) },
-                is_kept: false,
-            }));
-        }
+        Ok(())
     }
-    if let (Some(operand), None) = (super::operands(&arguments).find(|operand| operand.is_row), &row) {
+
+    /// Returns an argument that is no parameter, by its type.
+    fn argument(self, name: Ident, argument: &PatType, generic: &Ident) -> Result<Argument> {
+        if is_last_segment(&argument.ty, "RandomWord") {
+            return Ok(Argument::Bits(self.each.map_or(Each::Element, |(each, _)| each)));
+        }
+        if is_last_segment(&argument.ty, "Row") {
+            return Ok(Argument::Row(name));
+        }
+        if is_last_segment(&argument.ty, "Index") {
+            return Ok(Argument::Index);
+        }
+        let of_row = per_row(&argument.ty);
+        let Some(is_bool) = value(of_row.unwrap_or(&argument.ty), generic) else {
+            return Err(not_an_operand(argument, &name, generic));
+        };
+        Ok(Argument::Operand(Value {
+            name,
+            is_channel: self.channel.is_some(),
+            is_row: of_row.is_some(),
+            is_weight: self.weight.is_some(),
+            fixed: if is_bool { Some(words::Type::Bool) } else { self.stored.map(|(each, _)| each) },
+            is_kept: false,
+        }))
+    }
+}
+
+/// Refuses an argument that is one more than an op may have of its kind.
+fn check_limit(before: &[Argument], argument: &Argument, written: &PatType, name: &Ident) -> Result<()> {
+    let count = |is: fn(&Argument) -> bool| before.iter().filter(|&it| is(it)).count();
+    let (span, why) = match argument {
+        Argument::Param(param) if words_of_params(before) + param.kind.words() > MAX_WORDS => (
+            name.span(),
+            "parameters take at most 8 words together, an Option two: pass the rest as operands, which may be numbers, too",
+        ),
+        Argument::Bits(_) if count(|it| matches!(it, Argument::Bits(_))) == MAX_RANDOM_WORDS => {
+            (written.span(), "a formula takes at most 2 random words: remove this argument")
+        }
+        Argument::Row(_) if count(|it| matches!(it, Argument::Row(_))) == 1 => {
+            (written.span(), "an element has one row: remove this argument")
+        }
+        Argument::Index if count(|it| matches!(it, Argument::Index)) == MAX_INDICES => {
+            (name.span(), "an element has at most 3 indices: plane, row and column")
+        }
+        Argument::Operand(_) if operands(before).count() == MAX_OPERANDS => {
+            (name.span(), "an op has at most 8 operands: split it in two")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(span, why))
+}
+
+/// Refuses operands that are of rows in an op that has none.
+fn check_row(arguments: &[Argument], generic: &Ident) -> Result<()> {
+    if arguments.iter().any(|argument| matches!(argument, Argument::Row(_))) {
+        return Ok(());
+    }
+    if let Some(operand) = operands(arguments).find(|operand| operand.is_row) {
         let why = format!("an operand of each row is of an op that has a row: add `row: Row<{generic}>`");
         return Err(Error::new(operand.name.span(), why));
     }
-    if let (Some(operand), None) = (super::operands(&arguments).find(|operand| operand.is_weight), &row) {
+    if let Some(operand) = operands(arguments).find(|operand| operand.is_weight) {
         let why = format!("`#[weight]` is for an op that has a row: add `row: Row<{generic}>`, or remove it");
         return Err(Error::new(operand.name.span(), why));
     }
-    if !has_value && (operands > 0 || indices == 0) {
-        let why = if has_channel {
-            format!(
-                "one operand of type {generic} at least has no `#[channel]`: the channels are those of its dimension 1"
-            )
-        } else {
-            format!("an op has an operand of type {generic} at least, whose element type is the op's")
-        };
-        return Err(Error::new(function.sig.paren_token.span.join(), why));
+    Ok(())
+}
+
+/// Refuses operands none of which has an element of the generic type for each of the result.
+fn check_has_value(arguments: &[Argument], function: &ItemFn, generic: &Ident) -> Result<()> {
+    // The type of an op whose operands all have their own is that of its results.
+    let is_value = |operand: &Value| !operand.is_bool() && !operand.is_channel && !operand.is_row;
+    let is_of_indices =
+        operands(arguments).next().is_none() && arguments.iter().any(|argument| matches!(argument, Argument::Index));
+    if is_of_indices || operands(arguments).any(is_value) {
+        return Ok(());
     }
-    Ok(arguments)
+    let why = if operands(arguments).any(|operand| operand.is_channel) {
+        format!("one operand of type {generic} at least has no `#[channel]`: the channels are those of its dimension 1")
+    } else {
+        format!("an op has an operand of type {generic} at least, whose element type is the op's")
+    };
+    Err(Error::new(function.sig.paren_token.span.join(), why))
 }
 
 fn not_an_operand(argument: &PatType, name: &Ident, generic: &Ident) -> Error {

@@ -44,7 +44,7 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
                     x: *const #element, y: *mut #element, mask: *mut #core::element::Bool, n: u64, head: u32,
                     blocks: #core::Blocks, p0: u64, p1: u64,
                 },
-                prepare: quote!(let op = <#this as #core::TableOp>::from_words([p0, p1, 0, 0]);),
+                prepare: quote!(let op = <#this as #core::DescribedOp>::from_words([p0, p1, 0, 0]);),
                 call: quote! {
                     #root::random::#function::<#element, #this, #mask #vectors>(x, y, mask, n, head, &blocks, op)
                 },

@@ -11,18 +11,18 @@ use crate::words::Type;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Template {
     /// Blocks share cosines and sines.
-    Shared,
+    PerBlock,
     /// Threads find their own.
-    Solo,
+    PerThread,
     /// Likewise, by tables of the tensors' type, for heads all of whose lanes rotate.
-    Whole,
-    /// As `Whole`, with positions.
-    WholeIds,
-    /// As `Whole`, of pairs that are neighbours.
-    WholePairs,
+    FullHead,
+    /// As `FullHead`, with positions.
+    FullHeadIds,
+    /// As `FullHead`, of pairs that are neighbours.
+    FullHeadPairs,
 }
 
-use Template::{Shared, Solo, Whole, WholeIds, WholePairs};
+use Template::{FullHead, FullHeadIds, FullHeadPairs, PerBlock, PerThread};
 
 /// The sources of the cosines and sines: in symbols, and as the variant of `Source` on the host.
 const SOURCES: [(&str, &str); 5] =
@@ -52,7 +52,7 @@ struct Kernel {
 }
 
 fn kernels() -> impl Iterator<Item = Kernel> {
-    let templates = [Shared, Solo, Whole, WholeIds, WholePairs].into_iter();
+    let templates = [PerBlock, PerThread, FullHead, FullHeadIds, FullHeadPairs].into_iter();
     let sourced = templates.flat_map(|template| SOURCES.map(|source| (template, source)));
     let typed = sourced.flat_map(|(template, source)| TYPES.map(|each| (template, source, each)));
     let all = typed
@@ -68,19 +68,19 @@ impl Kernel {
             return false;
         }
         match self.template {
-            Shared => true,
-            Solo => self.strategy.bytes.is_some(),
-            Whole | WholeIds | WholePairs => self.source == own && self.strategy.bytes.is_some(),
+            PerBlock => true,
+            PerThread => self.strategy.bytes.is_some(),
+            FullHead | FullHeadIds | FullHeadPairs => self.source == own && self.strategy.bytes.is_some(),
         }
     }
 
     fn symbol(&self) -> String {
         let template = match self.template {
-            Shared => "rope",
-            Solo => "rope_solo",
-            Whole => "rope_whole",
-            WholeIds => "rope_whole_ids",
-            WholePairs => "rope_whole_pairs",
+            PerBlock => "rope",
+            PerThread => "rope_solo",
+            FullHead => "rope_whole",
+            FullHeadIds => "rope_whole_ids",
+            FullHeadPairs => "rope_whole_pairs",
         };
         format!("{template}_{}_{}_{}", self.source.0, self.each.name(), self.strategy.name)
     }
@@ -103,26 +103,26 @@ impl Kernel {
         let tensors = quote!(qx: *const #element, qy: *mut #element);
         let of_k = quote!(kx: *const #element, ky: *mut #element);
         let tables = quote!(first: *const u8, second: *const u8);
-        let whole = |pairs: bool, ids: bool| {
+        let full_head = |pairs: bool, ids: bool| {
             (
-                quote!(#tensors, #tables, walk: #root::rope::Whole, ids: *const u8, #of_k),
-                quote!(whole::<#element, #lanes, #pairs, #ids>(qx, qy, first, second, &walk, ids, kx, ky)),
+                quote!(#tensors, #tables, walk: #root::rope::FullHead, ids: *const u8, #of_k),
+                quote!(full_head::<#element, #lanes, #pairs, #ids>(qx, qy, first, second, &walk, ids, kx, ky)),
             )
         };
         let (parameters, call) = match self.template {
-            Shared => (
+            PerBlock => (
                 quote! {
                     #tensors, #of_k, ids: *const u8, starts: *const u8, #tables, walk: #root::rope::RopeWalk
                 },
                 quote!(rope::<#element, #source, #lanes>(qx, qy, kx, ky, ids, starts, first, second, &walk)),
             ),
-            Solo => (
-                quote!(#tensors, #of_k, ids: *const u8, #tables, walk: #root::rope::Solo),
-                quote!(solo::<#element, #source, #lanes>(qx, qy, kx, ky, ids, first, second, &walk)),
+            PerThread => (
+                quote!(#tensors, #of_k, ids: *const u8, #tables, walk: #root::rope::PerThread),
+                quote!(per_thread::<#element, #source, #lanes>(qx, qy, kx, ky, ids, first, second, &walk)),
             ),
-            Whole => whole(false, false),
-            WholeIds => whole(false, true),
-            WholePairs => whole(true, false),
+            FullHead => full_head(false, false),
+            FullHeadIds => full_head(false, true),
+            FullHeadPairs => full_head(true, false),
         };
         Entry {
             root,
@@ -144,13 +144,13 @@ impl Kernel {
     /// The arm of the host's function that finds it.
     fn arm(&self, Place { root, given }: &Place) -> TokenStream {
         let core = quote!(#root::__private::core);
-        let kind = |kind| quote!(Template::Whole(WholePlan { kind: WholeKind::#kind, .. }));
+        let kind = |kind| quote!(Template::FullHead(FullHeadPlan { kind: FullHeadKind::#kind, .. }));
         let template = match self.template {
-            Shared => quote!(Template::Shared),
-            Solo => quote!(Template::Solo(_)),
-            Whole => kind(quote!(Plain)),
-            WholeIds => kind(quote!(Ids)),
-            WholePairs => kind(quote!(Pairs)),
+            PerBlock => quote!(Template::PerBlock),
+            PerThread => quote!(Template::PerThread(_)),
+            FullHead => kind(quote!(Plain)),
+            FullHeadIds => kind(quote!(Ids)),
+            FullHeadPairs => kind(quote!(Pairs)),
         };
         let (source, strategy) = (format_ident!("{}", self.source.1), format_ident!("{}", self.strategy.variant));
         let (symbol, dtype) = (self.symbol(), format_ident!("{}", self.each.dtype()));

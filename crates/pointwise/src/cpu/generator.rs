@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{Element, GeneratorOp, TableOp, Word};
+use pointwise_core::{DescribedOp, Element, GeneratorOp, Word};
 
 use super::level::{Loop, at_best};
 use super::parallel::{Shared, TASK, tasks};
@@ -25,7 +25,7 @@ const BLOCK: usize = 256;
 pub unsafe fn generator<E, O>(y: *mut u8, plane: u32, row: u32, rows: u32, columns: u32, words: Words)
 where
     E: Element<Compute: Word>,
-    O: TableOp + GeneratorOp,
+    O: DescribedOp + GeneratorOp,
 {
     let of = PhantomData::<(E, O)>;
     // SAFETY: the caller's contract.
@@ -48,7 +48,7 @@ struct Run<E, O> {
 impl<E, O> Loop for Run<E, O>
 where
     E: Element<Compute: Word>,
-    O: TableOp + GeneratorOp,
+    O: DescribedOp + GeneratorOp,
 {
     #[inline(always)]
     unsafe fn run<const LEVEL: u8>(self) {

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{DType, Element, GeneratorOp, OpInfo, TableOp, Word, row};
+use pointwise_core::{DType, DescribedOp, Element, GeneratorOp, OpInfo, Word, row};
 
 use super::RESIDENT;
 use super::{Class, Entry, Kernel, KernelPlan, Strategy, check, params};
@@ -46,7 +46,7 @@ impl GeneratorTyped {
     pub const fn new<E, O>(symbols: [&'static str; 2], source: u64, kernels: &'static Kernels) -> GeneratorTyped
     where
         E: Element<Compute: Word>,
-        O: TableOp + GeneratorOp,
+        O: DescribedOp + GeneratorOp,
     {
         let row = row::of_generator::<E, O>(source);
         let [direct, vectors] = symbols;
@@ -77,7 +77,7 @@ pub(in crate::kernel) struct Indices {
 impl Indices {
     /// Returns the loops and kernels of the op `O`.
     #[track_caller]
-    pub(in crate::kernel) const fn new<O: TableOp + GeneratorOp>(
+    pub(in crate::kernel) const fn new<O: DescribedOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
         sizes: Option<SizesFn>,

@@ -288,11 +288,11 @@ impl<'a> RopeKernel<'a> {
         let (mut walk, mut template) = (call.walk, plan.template);
         let mut addresses = [p.qx, p.qy.cast_const(), p.kx, p.ky.cast_const(), p.ids, p.starts, p.first, p.second]
             .map(|pointer| pointer.addr() as u64);
-        if let Template::Whole(whole) = &template {
+        if let Template::FullHead(full_head) = &template {
             for tensor in &mut addresses[..4] {
-                *tensor += whole.lanes_before as u64;
+                *tensor += full_head.lanes_before as u64;
             }
-            for (table, before) in addresses[6..].iter_mut().zip(whole.rows_before) {
+            for (table, before) in addresses[6..].iter_mut().zip(full_head.rows_before) {
                 *table += before as u64;
             }
         }
@@ -300,10 +300,12 @@ impl<'a> RopeKernel<'a> {
         // The parameters in the order of the templates' entries. Kernels whose threads find their own angles take no
         // sequences.
         let (mut params, count) = match &mut template {
-            Template::Shared => ([qx, qy, kx, ky, ids, starts, first, second, (&raw mut walk).cast()], 9),
-            Template::Solo(solo) => ([qx, qy, kx, ky, ids, first, second, (&raw mut *solo).cast(), null_mut()], 8),
-            Template::Whole(whole) => {
-                ([qx, qy, first, second, (&raw mut whole.walk).cast(), ids, kx, ky, null_mut()], 8)
+            Template::PerBlock => ([qx, qy, kx, ky, ids, starts, first, second, (&raw mut walk).cast()], 9),
+            Template::PerThread(per_thread) => {
+                ([qx, qy, kx, ky, ids, first, second, (&raw mut *per_thread).cast(), null_mut()], 8)
+            }
+            Template::FullHead(full_head) => {
+                ([qx, qy, first, second, (&raw mut full_head.walk).cast(), ids, kx, ky, null_mut()], 8)
             }
         };
         let grid = Grid { blocks: plan.blocks, threads: plan.threads, shared: 0 };

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use pointwise_core::op::Words;
-use pointwise_core::{Draw, Each, Element, Philox, RandomOp, TableOp, Value};
+use pointwise_core::{DescribedOp, Draw, Each, Element, Philox, RandomOp, Value};
 
 use crate::cpu::draw::drawn;
 use crate::cpu::lanes::{load, store};
@@ -44,7 +44,7 @@ pub(super) type RandomFn = unsafe fn(Part);
 pub(super) unsafe fn random<E, O>(part: Part)
 where
     E: Element,
-    O: TableOp + RandomOp<E::Compute>,
+    O: DescribedOp + RandomOp<E::Compute>,
 {
     // SAFETY: the caller's contract.
     unsafe { at_best(Run::<E, O> { part, of: PhantomData }) }
@@ -61,7 +61,7 @@ struct Run<E, O> {
 impl<E, O> Loop for Run<E, O>
 where
     E: Element,
-    O: TableOp + RandomOp<E::Compute>,
+    O: DescribedOp + RandomOp<E::Compute>,
 {
     #[inline(always)]
     unsafe fn run<const LEVEL: u8>(self) {

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{At, DType, Element, GeneratorOp, OpInfo, TableOp, Terms, row};
+use pointwise_core::{At, DType, DescribedOp, Element, GeneratorOp, OpInfo, Terms, row};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
@@ -227,7 +227,7 @@ impl OpDef {
     /// In a constant, so that it does not compile: `types` are not all of `O`.
     #[must_use]
     #[track_caller]
-    pub const fn of_indices<O: TableOp + GeneratorOp>(
+    pub const fn of_indices<O: DescribedOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
     ) -> OpDef {
@@ -237,7 +237,7 @@ impl OpDef {
     /// [`OpDef::of_indices`] with a function that checks a shape, and makes the parameters of it. Launches trust its sizes, so that
     /// it is for the family alone.
     #[track_caller]
-    pub(crate) const fn of_shapes<O: TableOp + GeneratorOp>(
+    pub(crate) const fn of_shapes<O: DescribedOp + GeneratorOp>(
         types: &'static [GeneratorTyped],
         oracle: Option<GeneratorOracle>,
         sizes: Option<SizesFn>,

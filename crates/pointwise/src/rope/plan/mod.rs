@@ -1,13 +1,15 @@
 //! Plans the launch of a call: the template, the width of accesses, the work of a block, and the kernel.
 
-mod shared;
-mod solo;
-mod whole;
+mod full_head;
+mod per_block;
+mod per_thread;
 
 use pointwise_core::DType;
-use pointwise_core::rope::{AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, RopeWalk, SEQUENCES, Solo, TOKENS_INNER};
+use pointwise_core::rope::{
+    AXES, BATCH_OFFSETS, IDS, NEIGHBOURS, OwnAngles, PerThread, RopeWalk, SEQUENCES, TOKENS_INNER,
+};
 
-pub(super) use whole::{WholeKind, WholePlan};
+pub(super) use full_head::{FullHeadKind, FullHeadPlan};
 
 use super::options::TYPES;
 use super::{Pointers, Source};
@@ -53,11 +55,11 @@ pub(super) struct RopePlan {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Template {
     /// The threads of a block share cosines and sines; the parameters are the call's walk.
-    Shared,
+    PerBlock,
     /// Threads find their own cosines and sines.
-    Solo(Solo),
+    PerThread(PerThread),
     /// Likewise, for heads that rotate whole.
-    Whole(WholePlan),
+    FullHead(FullHeadPlan),
 }
 
 /// A call to plan.
@@ -74,8 +76,8 @@ pub(super) fn has_work(walk: &RopeWalk) -> bool {
     walk.tokens > 0 && walk.q.heads + walk.k.heads > 0
 }
 
-/// Plans a call whose walk counts elements; after [`Template::Shared`] it counts vectors. `None` if there is nothing to
-/// rotate: the templates' plans divide by tokens and by heads.
+/// Plans a call whose walk counts elements; after [`Template::PerBlock`] it counts vectors. `None` if there is nothing
+/// to rotate: the templates' plans divide by tokens and by heads.
 pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Result<Option<RopePlan>> {
     has_work(walk).then(|| choose(settings, call, walk)).transpose()
 }
@@ -86,7 +88,7 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
     if token < head {
         walk.flags |= TOKENS_INNER;
     }
-    if let Some(plan) = whole::plan(settings, call, walk) {
+    if let Some(plan) = full_head::plan(settings, call, walk) {
         return Ok(plan);
     }
     // If a token's heads lie together, a block's threads have enough of them to share their reads.
@@ -95,9 +97,9 @@ fn choose(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk) -> Resul
         && walk.flags & TOKENS_INNER == 0
         && reads_much(call, walk)
         && is_enough(call, walk, 2);
-    match solo::plan(settings, call, walk) {
+    match per_thread::plan(settings, call, walk) {
         Some(plan) if !had_better_share => Ok(plan),
-        _ => shared::plan(settings, call, walk),
+        _ => per_block::plan(settings, call, walk),
     }
 }
 
@@ -310,9 +312,9 @@ mod tests {
             ..RopeWalk::default()
         };
         match on_an_h200(&Settings::default(), source, dtype, &mut walk).unwrap().template {
-            Template::Shared => None,
-            Template::Solo(solo) => Some(32 / solo.q.groups),
-            Template::Whole(_) => Some(1),
+            Template::PerBlock => None,
+            Template::PerThread(per_thread) => Some(32 / per_thread.q.groups),
+            Template::FullHead(_) => Some(1),
         }
     }
 
@@ -395,19 +397,27 @@ mod tests {
             (walk.half, walk.pair_lanes, walk.rest_at, walk.rest_lanes) = (half, half, 2 * half, 128 - 2 * half);
             walk.flags |= flags;
             match on_an_h200(&Settings::default(), source, DType::BF16, &mut walk).unwrap().template {
-                Template::Shared => "shared",
-                Template::Solo(_) => "solo",
-                Template::Whole(_) => "whole",
+                Template::PerBlock => "per_block",
+                Template::PerThread(_) => "per_thread",
+                Template::FullHead(_) => "full_head",
             }
         };
         for flags in [0, IDS, NEIGHBOURS] {
-            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)), ["solo", "whole"], "{flags}");
+            assert_eq!(
+                [Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)),
+                ["per_thread", "full_head"],
+                "{flags}"
+            );
         }
         for (half, flags) in [(32, 0), (64, IDS | NEIGHBOURS), (64, BATCH_OFFSETS)] {
-            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, half, flags)), ["solo"; 2], "{flags}");
+            assert_eq!(
+                [Source::Hf, Source::OwnTables].map(|of| template(of, half, flags)),
+                ["per_thread"; 2],
+                "{flags}"
+            );
         }
         for flags in [SEQUENCES, AXES | IDS, INTERLEAVED_IN, INTERLEAVED_OUT] {
-            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)), ["shared"; 2], "{flags}");
+            assert_eq!([Source::Hf, Source::OwnTables].map(|of| template(of, 64, flags)), ["per_block"; 2], "{flags}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use pointwise_core::rope::{NEIGHBOURS, RopeElement, Solo, SoloPlace};
+use pointwise_core::rope::{NEIGHBOURS, PerThread, PerThreadPlace, RopeElement};
 
 use super::heads::{Words, rotated, scaled};
 use super::source::Source;
@@ -19,7 +19,7 @@ use crate::{memory, thread};
 /// `V` unless pairs are neighbours; pairs are halves, or neighbours before and after.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
+pub unsafe fn per_thread<E: Packed + RopeElement, S: Source, const V: usize>(
     qx: *const E,
     qy: *mut E,
     kx: *const E,
@@ -27,9 +27,9 @@ pub unsafe fn solo<E: Packed + RopeElement, S: Source, const V: usize>(
     ids: *const u8,
     first: *const u8,
     second: *const u8,
-    walk: &Solo,
+    walk: &PerThread,
 ) {
-    let SoloPlace { works, rotates, is_k, token, group, lane, apart } =
+    let PerThreadPlace { works, rotates, is_k, token, group, lane, apart } =
         walk.place([thread::block_idx_x(), thread::block_idx_y()], thread::thread_idx_x());
     if !works {
         return;

@@ -2,10 +2,10 @@
 
 use super::{Count, OwnAngles, TOKENS_INNER};
 
-/// One tensor of a launch of [`Solo`]. Strides are in vectors, of batch, token and head.
+/// One tensor of a launch of [`PerThread`]. Strides are in vectors, of batch, token and head.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct SoloSide {
+pub struct PerThreadSide {
     /// The divisor of the block's number. The quotient counts runs of tokens, the rest parts of the groups. With
     /// [`TOKENS_INNER`] the rest counts the runs of a layer, the quotient parts of the groups.
     pub parts: Count,
@@ -32,7 +32,7 @@ pub struct SoloSide {
 /// of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Solo {
+pub struct PerThread {
     /// Threads of a block for pairs, and all its threads that have work.
     pub threads: [u32; 2],
     /// Threads for the pairs of a slot.
@@ -53,7 +53,7 @@ pub struct Solo {
     /// A mask of the other bits of a slot's number. The bits in the mask are added to `block_slots` times the block's
     /// number before its division, the others to the group's number.
     pub slot_mask: u32,
-    /// See [`Solo::slot_mask`].
+    /// See [`PerThread::slot_mask`].
     pub block_slots: u32,
     /// Groups from one block to the next, with tokens inner; else 1.
     pub part_groups: u32,
@@ -66,14 +66,14 @@ pub struct Solo {
     /// The way to a thread's angles.
     pub angles: OwnAngles,
     /// The first tensor.
-    pub q: SoloSide,
+    pub q: PerThreadSide,
     /// The second tensor.
-    pub k: SoloSide,
+    pub k: PerThreadSide,
 }
 
-/// The work of a thread of the kernel of [`Solo`].
+/// The work of a thread of the kernel of [`PerThread`].
 #[derive(Clone, Copy, Debug)]
-pub struct SoloPlace {
+pub struct PerThreadPlace {
     /// True if it has anything to load and store.
     pub works: bool,
     /// True if its lanes rotate, false if they pass through.
@@ -90,11 +90,11 @@ pub struct SoloPlace {
     pub apart: u32,
 }
 
-impl Solo {
+impl PerThread {
     /// Returns the work of a thread of a block.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, [block, layer]: [u32; 2], thread: u32) -> SoloPlace {
+    pub fn place(&self, [block, layer]: [u32; 2], thread: u32) -> PerThreadPlace {
         let [pair_threads, threads] = self.threads;
         let is_k = block >= self.q_blocks;
         let (parts, groups, block) = match is_k {
@@ -112,6 +112,6 @@ impl Solo {
         let token = (run << token_bits) + (slot & !(u32::MAX << token_bits));
         let group = part * self.part_groups + (slot_group & !self.slot_mask);
         let works = thread < threads && token < self.tokens && group < groups;
-        SoloPlace { works, rotates, is_k, token, group, lane, apart: lanes.size }
+        PerThreadPlace { works, rotates, is_k, token, group, lane, apart: lanes.size }
     }
 }

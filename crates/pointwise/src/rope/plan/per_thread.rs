@@ -1,6 +1,6 @@
 //! Plans of threads that find their own cosines and sines, for any heads.
 
-use pointwise_core::rope::{CHUNK, Count, PLAIN, RopeWalk, Side, Solo, SoloSide, TOKENS_INNER};
+use pointwise_core::rope::{CHUNK, Count, PLAIN, PerThread, PerThreadSide, RopeWalk, Side, TOKENS_INNER};
 
 use super::{
     MOST_THREADS, OWN_THREADS, Planned, RopePlan, Settings, Source, Template, group, is_enough, is_on_the_fly,
@@ -36,11 +36,16 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
     let mut walk = *walk;
     group(&mut walk, share);
     let most = settings.threads.unwrap_or(OWN_THREADS).min(MOST_THREADS);
-    let (mut solo, [blocks, layers], threads) = solo(most, tokens_of_a_layer(call, &walk), vector, &walk)?;
+    let (mut per_thread, [blocks, layers], threads) = per_thread(most, tokens_of_a_layer(call, &walk), vector, &walk)?;
     if !is_on_the_fly(call.source) {
-        solo.angles.tables = table_offsets(&walk)?;
+        per_thread.angles.tables = table_offsets(&walk)?;
     }
-    Some(RopePlan { strategy, blocks: [blocks, layers, 1], threads: [threads, 1, 1], template: Template::Solo(solo) })
+    Some(RopePlan {
+        strategy,
+        blocks: [blocks, layers, 1],
+        threads: [threads, 1, 1],
+        template: Template::PerThread(per_thread),
+    })
 }
 
 /// If heads lie far apart, the tokens of a head that follow one another before the next head's.
@@ -59,7 +64,7 @@ fn tokens_of_a_layer(call: &Planned<'_>, walk: &RopeWalk) -> u32 {
 /// of a block. If heads lie far apart, a layer has about `most_tokens` at most. `None` if a token's lanes are more than
 /// the threads, offsets have more than 32 bits, or tokens times heads are too many. The walk counts elements. The
 /// tables' strides are left out.
-fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(Solo, [u32; 2], u32)> {
+fn per_thread(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(PerThread, [u32; 2], u32)> {
     let (pairs, rest) = (walk.half / vector, walk.rest_lanes / vector);
     let rest_threads = rest.div_ceil(2);
     let (lanes, groups) = (pairs + rest_threads, [walk.q.groups, walk.k.groups]);
@@ -69,7 +74,7 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(So
         return None;
     }
     let threads = |slots: u32| (slots * lanes).next_multiple_of(32);
-    let mut solo = Solo {
+    let mut per_thread = PerThread {
         pair_lanes: Count::new(pairs),
         rest_lanes: Count::new(rest_threads),
         tokens: walk.tokens,
@@ -79,50 +84,51 @@ fn solo(most: u32, most_tokens: u32, vector: u32, walk: &RopeWalk) -> Option<(So
         rest_at: walk.rest_at / vector,
         rest,
         angles: own_angles(vector, walk)?,
-        q: solo_side(&walk.q, vector, walk)?,
-        k: solo_side(&walk.k, vector, walk)?,
-        ..Solo::default()
+        q: per_thread_side(&walk.q, vector, walk)?,
+        k: per_thread_side(&walk.k, vector, walk)?,
+        ..PerThread::default()
     };
     if is_plain(walk) {
-        solo.flags |= PLAIN;
+        per_thread.flags |= PLAIN;
     }
     let (slots, blocks);
     let mut layers = 1;
     if walk.flags & TOKENS_INNER != 0 {
         // A block takes tokens of one head, or of several heads if one head has too few.
-        solo.token_bits = most_slots.min(walk.tokens.next_power_of_two()).ilog2();
-        let tokens = 1 << solo.token_bits;
-        solo.part_groups = (most_slots / tokens).min(groups[0]).max(1);
-        slots = tokens * solo.part_groups;
-        let (runs, parts) = (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(solo.part_groups)));
+        per_thread.token_bits = most_slots.min(walk.tokens.next_power_of_two()).ilog2();
+        let tokens = 1 << per_thread.token_bits;
+        per_thread.part_groups = (most_slots / tokens).min(groups[0]).max(1);
+        slots = tokens * per_thread.part_groups;
+        let (runs, parts) =
+            (walk.tokens.div_ceil(tokens), groups.map(|groups| groups.div_ceil(per_thread.part_groups)));
         layers = runs.div_ceil((most_tokens / tokens).max(1)).min(MOST_LAYERS);
         let runs = runs.div_ceil(layers);
         blocks = parts.map(|parts| parts * runs);
-        solo.block_slots = 1;
-        (solo.q.parts, solo.k.parts) = (Count::new(runs), Count::new(runs));
+        per_thread.block_slots = 1;
+        (per_thread.q.parts, per_thread.k.parts) = (Count::new(runs), Count::new(runs));
     } else {
         let most_slots = u64::from(most_slots).min(u64::from(walk.tokens) * u64::from(groups[0])) as u32;
         // As few idle threads as can be.
         let used = |slots: u32| u64::from(slots * lanes) * 1024 / u64::from(threads(slots));
         slots = (most_slots / 2 + 1..=most_slots).max_by_key(|slots| used(*slots)).unwrap_or(1);
         blocks = groups.map(|groups| (walk.tokens * groups).div_ceil(slots));
-        (solo.slot_mask, solo.block_slots, solo.part_groups) = (u32::MAX, slots, 1);
-        (solo.q.parts, solo.k.parts) = (Count::new(groups[0]), Count::new(groups[1]));
+        (per_thread.slot_mask, per_thread.block_slots, per_thread.part_groups) = (u32::MAX, slots, 1);
+        (per_thread.q.parts, per_thread.k.parts) = (Count::new(groups[0]), Count::new(groups[1]));
     }
-    solo.q_blocks = blocks[0];
-    solo.threads = [slots * pairs, slots * lanes];
-    Some((solo, [blocks[0] + blocks[1], layers], threads(slots)))
+    per_thread.q_blocks = blocks[0];
+    per_thread.threads = [slots * pairs, slots * lanes];
+    Some((per_thread, [blocks[0] + blocks[1], layers], threads(slots)))
 }
 
 /// A tensor with strides in vectors; `None` if an offset into it has more than 32 bits.
-fn solo_side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<SoloSide> {
+fn per_thread_side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<PerThreadSide> {
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let lanes = (walk.rotated_at + 2 * walk.half).max(walk.rest_at + walk.rest_lanes);
     let strides = |strides| offsets(dims, strides, vector, lanes);
     let (input, output) = (strides(side.input)?, strides(side.output)?);
     // It wraps only if no thread has a second head.
     let step = [input[2], output[2]].map(|stride| stride.wrapping_mul(side.groups));
-    Some(SoloSide {
+    Some(PerThreadSide {
         input,
         output,
         heads: side.heads,
@@ -140,11 +146,11 @@ mod tests {
     use pointwise_core::rope::{Count, RopeWalk, Side, TOKENS_INNER};
 
     use super::super::tests::{SHAPES, side};
-    use super::{CHUNK, solo};
+    use super::{CHUNK, per_thread};
 
     /// If threads find their own angles, too, each vector of a token and group has one thread.
     #[test]
-    fn solo_covers_all() {
+    fn per_thread_covers_all() {
         for (tokens, q, k, half, rest_lanes, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
             for most in [32, 64, 96, 128, 256, 512] {
                 let ways = [
@@ -169,14 +175,17 @@ mod tests {
                         "{tokens} {q} {k} {half} {rest_lanes} {vector}, {most}, {share}, {flags}, {tokens_at_once}"
                     );
                     let lanes = half / vector + (rest_lanes / vector).div_ceil(2);
-                    let Some((solo, [blocks, layers], threads)) = solo(most, tokens_at_once, vector, &walk) else {
+                    let Some((per_thread, [blocks, layers], threads)) = per_thread(most, tokens_at_once, vector, &walk)
+                    else {
                         assert!(lanes > most, "{what}: no plan");
                         continue;
                     };
                     assert!(threads <= most && threads % 32 == 0 && threads > 0, "{what}: {threads} threads");
                     let mut seen = HashSet::new();
                     for block in (0..layers).flat_map(|layer| (0..blocks).map(move |block| [block, layer])) {
-                        for place in (0..threads).map(|thread| solo.place(block, thread)).filter(|place| place.works) {
+                        for place in
+                            (0..threads).map(|thread| per_thread.place(block, thread)).filter(|place| place.works)
+                        {
                             let groups = if place.is_k { walk.k.groups } else { walk.q.groups };
                             assert!(place.group < groups, "{what}: {place:?}");
                             for at in [place.lane, place.lane + place.apart] {
@@ -198,7 +207,7 @@ mod tests {
 
     /// The last lane counts, wherever the lanes are in a head.
     #[test]
-    fn solo_leaves_offsets_beyond_32_bits_to_others() {
+    fn per_thread_leaves_offsets_beyond_32_bits_to_others() {
         let reach = |stride: u32, [rotated_at, rest_at]: [u32; 2]| {
             let strides = [0, 8 * i64::from(stride), 0];
             let q = Side { input: strides, output: strides, ..side(1, 1) };
@@ -212,14 +221,14 @@ mod tests {
                 rest_at,
                 ..RopeWalk::default()
             };
-            solo(128, u32::MAX, 8, &walk).is_some()
+            per_thread(128, u32::MAX, 8, &walk).is_some()
         };
         for lanes in [[0, 64], [64, 0]] {
             assert_eq!([16, 15].map(|rest| reach(u32::MAX - rest, lanes)), [true, false], "{lanes:?}");
         }
         let many = |tokens| {
             let walk = RopeWalk { q: side(16, 1), tokens, seq: Count::new(tokens), half: 64, ..RopeWalk::default() };
-            solo(128, u32::MAX, 8, &walk).is_some()
+            per_thread(128, u32::MAX, 8, &walk).is_some()
         };
         assert_eq!([(1 << 26) - 1, 1 << 26].map(many), [true, false]);
     }

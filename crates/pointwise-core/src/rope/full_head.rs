@@ -1,9 +1,9 @@
 //! The parameters of the kernel that rotates all lanes of regular heads by tables.
 
-/// One tensor of a launch of [`Whole`]. Strides are in vectors, of the grid's third dimension, of token and of head.
+/// One tensor of a launch of [`FullHead`]. Strides are in vectors, of the grid's third dimension, of token and of head.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct WholeSide {
+pub struct FullHeadSide {
     /// Heads; 0 if the tensor is absent.
     pub heads: u32,
     /// Strides of the input.
@@ -21,7 +21,7 @@ pub struct WholeSide {
 /// launches need come first, behind their pointers: a small launch waits for each line of its parameters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Whole {
+pub struct FullHead {
     /// Tokens of a batch entry.
     pub tokens: u32,
     /// Tokens of a layer; 0 if the grid's third dimension counts batch entries.
@@ -29,7 +29,7 @@ pub struct Whole {
     /// Blocks of q's heads; the blocks of k's heads follow.
     pub q_blocks: u32,
     /// The first tensor.
-    pub q: WholeSide,
+    pub q: FullHeadSide,
     /// Strides of the first and the second table, in elements: of the grid's third dimension and of row.
     pub tables: [[u32; 2]; 2],
     /// The flags of this module for a factor of sines and for the width of positions.
@@ -45,14 +45,14 @@ pub struct Whole {
     /// 1, or -1 for the backward pass.
     pub sin_sign: f32,
     /// The second tensor.
-    pub k: WholeSide,
+    pub k: FullHeadSide,
     /// Multiply every lane of q, and of k.
     pub scales: [f32; 2],
 }
 
-/// The work of a thread of the kernel of [`Whole`].
+/// The work of a thread of the kernel of [`FullHead`].
 #[derive(Clone, Copy, Debug)]
-pub struct WholePlace {
+pub struct FullHeadPlace {
     /// True if it has anything to load and store.
     pub works: bool,
     /// True if its head is k's.
@@ -63,15 +63,15 @@ pub struct WholePlace {
     pub head: u32,
 }
 
-impl Whole {
+impl FullHead {
     /// Returns the work of a thread: of block `[head_block, y, z]`, in blocks of so many lanes, heads and tokens.
     #[inline(always)]
     #[must_use]
-    pub fn place(&self, [head_block, y, z]: [u32; 3], [_, heads, tokens]: [u32; 3], thread: [u32; 3]) -> WholePlace {
+    pub fn place(&self, [head_block, y, z]: [u32; 3], [_, heads, tokens]: [u32; 3], thread: [u32; 3]) -> FullHeadPlace {
         let is_k = head_block >= self.q_blocks;
         let (all, head_block) =
             if is_k { (self.k.heads, head_block - self.q_blocks) } else { (self.q.heads, head_block) };
         let (token, head) = (y * tokens + thread[2] + z * self.layer, head_block * heads + thread[1]);
-        WholePlace { works: token < self.tokens && head < all, is_k, token, head }
+        FullHeadPlace { works: token < self.tokens && head < all, is_k, token, head }
     }
 }

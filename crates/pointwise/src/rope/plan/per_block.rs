@@ -34,7 +34,7 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &mut RopeWalk)
             what: "a tensor of this many tokens".to_owned(),
             advice: "rotate parts of it".to_owned(),
         })?;
-    Ok(RopePlan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::Shared })
+    Ok(RopePlan { strategy, blocks: [blocks, 1, 1], threads: [threads, 1, 1], template: Template::PerBlock })
 }
 
 /// Heads of a thread: as many as it loads at once, because finding its place costs as much as rotating three. Twice as

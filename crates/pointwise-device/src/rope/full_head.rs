@@ -1,6 +1,6 @@
 //! The template for heads all of whose lanes rotate, by tables of the tensors' type.
 
-use pointwise_core::rope::{PLAIN, RopeElement, WIDE_IDS, Whole, WholePlace, WholeSide, rotate};
+use pointwise_core::rope::{FullHead, FullHeadPlace, FullHeadSide, PLAIN, RopeElement, WIDE_IDS, rotate};
 
 use super::heads::{Words, lanes, words};
 use super::position::Given;
@@ -17,12 +17,12 @@ use crate::{memory, thread};
 /// `PAIRS`. With `IDS` they have a row; else they have one for each token.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, const IDS: bool>(
+pub unsafe fn full_head<E: Packed + RopeElement, const V: usize, const PAIRS: bool, const IDS: bool>(
     qx: *const E,
     qy: *mut E,
     first: *const u8,
     second: *const u8,
-    walk: &Whole,
+    walk: &FullHead,
     ids: *const u8,
     kx: *const E,
     ky: *mut E,
@@ -30,7 +30,7 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     let block @ [_, _, z] = [thread::block_idx_x(), thread::block_idx_y(), thread::block_idx_z()];
     let thread @ [lane, ..] = [thread::thread_idx_x(), thread::thread_idx_y(), thread::thread_idx_z()];
     let tile @ [width, ..] = [thread::block_dim_x(), thread::block_dim_y(), thread::block_dim_z()];
-    let WholePlace { works, is_k, token, head } = walk.place(block, tile, thread);
+    let FullHeadPlace { works, is_k, token, head } = walk.place(block, tile, thread);
     // A thread without work takes the first token's position and table rows, so that no branch is before the loads: the
     // assembler moves no parameter's load across, and each is waited for. It reads no head.
     let (token, head) = if works { (token, head) } else { (0, 0) };
@@ -39,7 +39,7 @@ pub unsafe fn whole<E: Packed + RopeElement, const V: usize, const PAIRS: bool, 
     let given = IDS.then(|| unsafe { given(ids, z * walk.ids[0] + token * walk.ids[1], walk.flags) });
     let (x, y) = if is_k { (kx, ky) } else { (qx, qy) };
     // Number by number, and both of each, or they go through memory.
-    let pick = |of: fn(&WholeSide) -> u32| {
+    let pick = |of: fn(&FullHeadSide) -> u32| {
         let (q, k) = (of(&walk.q), of(&walk.k));
         if is_k { k } else { q }
     };

@@ -3,7 +3,7 @@
 
 use pointwise_core::DType;
 use pointwise_core::rope::{
-    BATCH_OFFSETS, Count, IDS, NEIGHBOURS, PLAIN, RopeWalk, Side, TOKENS_INNER, WIDE_IDS, Whole, WholeSide,
+    BATCH_OFFSETS, Count, FullHead, FullHeadSide, IDS, NEIGHBOURS, PLAIN, RopeWalk, Side, TOKENS_INNER, WIDE_IDS,
 };
 
 use super::{
@@ -18,9 +18,9 @@ const MOST_TOKENS: u32 = 64;
 
 /// The kernel's parameters, its kind, and the offsets of the addresses it gets.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::rope) struct WholePlan {
-    pub(in crate::rope) walk: Whole,
-    pub(in crate::rope) kind: WholeKind,
+pub(in crate::rope) struct FullHeadPlan {
+    pub(in crate::rope) walk: FullHead,
+    pub(in crate::rope) kind: FullHeadKind,
     /// Bytes in front of the first lane that rotates, in each head.
     pub(in crate::rope) lanes_before: usize,
     /// Bytes in front of the first position's row, in each table.
@@ -29,7 +29,7 @@ pub(in crate::rope) struct WholePlan {
 
 /// The pairs and positions of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::rope) enum WholeKind {
+pub(in crate::rope) enum FullHeadKind {
     /// Pairs are half the lanes apart; positions are the tokens' numbers.
     Plain,
     /// Likewise, with given positions.
@@ -49,29 +49,29 @@ pub(super) fn plan(settings: &Settings, call: &Planned<'_>, walk: &RopeWalk) -> 
         return None;
     }
     let kind = match (walk.flags & IDS != 0, walk.flags & NEIGHBOURS != 0) {
-        (false, false) => WholeKind::Plain,
-        (true, false) => WholeKind::Ids,
-        (false, true) => WholeKind::Pairs,
+        (false, false) => FullHeadKind::Plain,
+        (true, false) => FullHeadKind::Ids,
+        (false, true) => FullHeadKind::Pairs,
         (true, true) => return None,
     };
     // A table without a number of rows has one for each token.
     let rows = if walk.rows == i64::MAX { i64::from(walk.seq.size) } else { walk.rows };
-    let row = if kind == WholeKind::Ids { 0 } else { walk.offset };
+    let row = if kind == FullHeadKind::Ids { 0 } else { walk.offset };
     // The kernel reads the first row even if no given position is in the table.
-    let last = if kind == WholeKind::Ids { 0 } else { walk.offset.checked_add(i64::from(walk.seq.size) - 1)? };
+    let last = if kind == FullHeadKind::Ids { 0 } else { walk.offset.checked_add(i64::from(walk.seq.size) - 1)? };
     if row < 0 || last >= rows {
         return None;
     }
     let walk = merged(walk)?;
     let (strategy, vector) = widest_vector(settings.strategy, call, &walk)?;
     let most = settings.threads.unwrap_or(OWN_THREADS).min(MOST_THREADS);
-    let (mut whole, blocks, threads) = whole(most, vector, &walk)?;
+    let (mut full_head, blocks, threads) = full_head(most, vector, &walk)?;
     let size = call.dtype.size();
     let before = |[_, stride]: [i64; 2]| usize::try_from(row.checked_mul(stride)?).ok()?.checked_mul(size);
     let rows_before = [before(walk.first)?, before(walk.second)?];
-    whole.tables = table_offsets(&walk)?;
-    let plan = WholePlan { walk: whole, kind, lanes_before: walk.rotated_at as usize * size, rows_before };
-    Some(RopePlan { strategy, blocks, threads, template: Template::Whole(plan) })
+    full_head.tables = table_offsets(&walk)?;
+    let plan = FullHeadPlan { walk: full_head, kind, lanes_before: walk.rotated_at as usize * size, rows_before };
+    Some(RopePlan { strategy, blocks, threads, template: Template::FullHead(plan) })
 }
 
 /// Merges the batch into tokens, if positions are given, or else into heads, where strides allow. A batch that is left
@@ -102,7 +102,7 @@ fn merged(walk: &RopeWalk) -> Option<RopeWalk> {
 /// Returns the kernel's parameters for blocks of at most `most` threads, the number of blocks, and the threads of each.
 /// `None` if a head's lanes are more than the threads, offsets have more than 32 bits, or batch entries or their tokens
 /// are too many for a grid. The walk counts elements. The tables' strides are left out.
-fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u32; 3])> {
+fn full_head(most: u32, vector: u32, walk: &RopeWalk) -> Option<(FullHead, [u32; 3], [u32; 3])> {
     let lanes = walk.half / vector;
     let slots = most / lanes;
     let (batch, tokens) = (walk.tokens / walk.seq.size, walk.seq.size);
@@ -127,7 +127,7 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
     let rows = runs.div_ceil(layers);
     let is_wide = walk.flags & WIDE_IDS != 0;
     let ids = walk.ids.map(|stride| stride.saturating_mul(if is_wide { 2 } else { 1 }));
-    let whole = Whole {
+    let full_head = FullHead {
         tokens,
         layer: if layers > 1 { rows * tile_tokens } else { 0 },
         q_blocks,
@@ -140,9 +140,9 @@ fn whole(most: u32, vector: u32, walk: &RopeWalk) -> Option<(Whole, [u32; 3], [u
         sin_sign: walk.sin_sign,
         k: side(&walk.k, vector, walk)?,
         scales: [walk.q.scale, walk.k.scale],
-        ..Whole::default()
+        ..FullHead::default()
     };
-    Some((whole, [q_blocks + k_blocks, rows, layers.max(batch)], [lanes, tile_heads, tile_tokens]))
+    Some((full_head, [q_blocks + k_blocks, rows, layers.max(batch)], [lanes, tile_heads, tile_tokens]))
 }
 
 /// The share of threads of all warps that have work, in eighths, if blocks have these heads and tokens.
@@ -155,11 +155,11 @@ fn used([tile_heads, tile_tokens]: [u32; 2], lanes: u32, heads: [u32; 2], tokens
 }
 
 /// A tensor with strides in vectors; `None` if an offset into it has more than 32 bits.
-fn side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<WholeSide> {
+fn side(side: &Side, vector: u32, walk: &RopeWalk) -> Option<FullHeadSide> {
     // With one batch entry `offsets` gives 0: layers have no stride.
     let dims = [walk.tokens / walk.seq.size, walk.seq.size, side.heads];
     let strides = |strides: [i64; 3]| offsets(dims, strides, vector, walk.rotated_at + 2 * walk.half);
-    Some(WholeSide { heads: side.heads, input: strides(side.input)?, output: strides(side.output)? })
+    Some(FullHeadSide { heads: side.heads, input: strides(side.input)?, output: strides(side.output)? })
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
 
     use super::super::tests::{SHAPES, side};
     use super::super::{Planned, Pointers, Settings, Source};
-    use super::{MOST_ROWS, merged, plan, whole};
+    use super::{MOST_ROWS, full_head, merged, plan};
 
     fn walk(batch: u32, seq: u32, q: u32, k: u32, half: u32) -> RopeWalk {
         RopeWalk {
@@ -186,11 +186,11 @@ mod tests {
 
     /// Each vector of a token and head has one thread.
     #[test]
-    fn whole_covers_all() {
+    fn full_head_covers_all() {
         for (seq, q, k, half, _, vector) in SHAPES.into_iter().filter(|shape| shape.5 > 1) {
             for (most, batch) in [(32, 1), (64, 3), (96, 1), (128, 2), (256, 1), (512, 1)] {
                 let what = format!("{batch} {seq} {q} {k} {half} {vector}, {most}");
-                let Some((whole, blocks, threads)) = whole(most, vector, &walk(batch, seq, q, k, half)) else {
+                let Some((full_head, blocks, threads)) = full_head(most, vector, &walk(batch, seq, q, k, half)) else {
                     assert!(half / vector > most, "{what}: no plan");
                     continue;
                 };
@@ -200,7 +200,7 @@ mod tests {
                     (0..a).flat_map(move |x| (0..b).flat_map(move |y| (0..c).map(move |z| [x, y, z])))
                 };
                 for block in each(blocks) {
-                    let places = each(threads).map(|thread| (thread, whole.place(block, threads, thread)));
+                    let places = each(threads).map(|thread| (thread, full_head.place(block, threads, thread)));
                     for ([lane, ..], place) in places.filter(|(_, place)| place.works) {
                         let heads = if place.is_k { k } else { q };
                         assert!(place.head < heads && place.token < seq, "{what}: {place:?}");
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn blocks_have_heads_that_lie_together() {
-        let threads = |lanes: u32, vector| whole(128, vector, &walk(1, 4096, 32, 0, lanes / 2)).unwrap().2;
+        let threads = |lanes: u32, vector| full_head(128, vector, &walk(1, 4096, 32, 0, lanes / 2)).unwrap().2;
         assert_eq!(
             [64, 80, 96, 112, 128].map(|lanes| threads(lanes, 8)),
             [[4, 32, 1], [5, 8, 3], [6, 16, 1], [7, 18, 1], [8, 16, 1]]
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn many_tokens_take_several_layers() {
         let tokens = 200_001;
-        let (one, [columns, rows, layers], threads) = whole(128, 8, &walk(1, tokens, 32, 0, 64)).unwrap();
+        let (one, [columns, rows, layers], threads) = full_head(128, 8, &walk(1, tokens, 32, 0, 64)).unwrap();
         assert_eq!((columns, layers, threads), (2, 4, [8, 16, 1]));
         assert!(rows <= MOST_ROWS && rows * layers >= tokens);
         let token = |y, z| one.place([0, y, z], threads, [0; 3]).token;
         assert_eq!([token(0, 0), token(rows - 1, 0), token(0, 1), token(7, 3)], [0, rows - 1, rows, 3 * rows + 7]);
         assert!(!one.place([0, rows - 1, layers - 1], threads, [0; 3]).works);
-        assert!(whole(128, 8, &walk(2, tokens, 32, 0, 64)).is_none());
-        assert!(whole(128, 8, &walk(MOST_ROWS + 1, 1, 1, 0, 64)).is_none());
+        assert!(full_head(128, 8, &walk(2, tokens, 32, 0, 64)).is_none());
+        assert!(full_head(128, 8, &walk(MOST_ROWS + 1, 1, 1, 0, 64)).is_none());
     }
 
     /// The kernel does not check for a missing row, so the plan does.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn positions_of_64_bits_are_two_words_apart() {
-        let ids = |flags| whole(128, 8, &RopeWalk { ids: [6, 1], flags, ..walk(2, 6, 4, 0, 64) }).unwrap().0.ids;
+        let ids = |flags| full_head(128, 8, &RopeWalk { ids: [6, 1], flags, ..walk(2, 6, 4, 0, 64) }).unwrap().0.ids;
         assert_eq!([IDS, IDS | WIDE_IDS].map(ids), [[6, 1], [12, 2]]);
     }
 
