@@ -350,11 +350,11 @@ def function(name, kernel, of_tensors, gradient, non_differentiable=()):
     return choose(Plain, Functorch)
 
 
-def function_once(name, kernel):
+def function_once(name, is_gradient, kernel):
     """`apply` of an op that has no gradient: a gradient itself. Asking for one is an error that says so."""
 
     def refuse(*_):
-        why = "pointwise has no second derivatives. " if name.endswith("_backward") else ""
+        why = "pointwise has no second derivatives. " if is_gradient else ""
         raise RuntimeError(f"pointwise.{name} has no gradient: {why}Use torch's op where one is needed.")
 
     class Plain(SingleLevelFunction):
