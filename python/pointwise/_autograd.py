@@ -1,4 +1,4 @@
-"""Gradients: `autograd.Function`s around the inner ops, whose backward and forward derivatives are the op `NAME_backward`.
+"""Gradients: `autograd.Function`s around the inner ops. The op that their data name as `backward` gives both derivatives.
 
 A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
 as much; they are used only while torch.func is at work, which needs them. A `_SingleLevelFunction`, which does not look
