@@ -380,3 +380,22 @@ impl OpSpec {
         Ok(Box::new(move |x, at, y| y.copy_from_slice(&formula.at(x, at))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_are_in_the_list() {
+        let ops = family();
+        let find = |name: &str| ops.iter().find(|op| op.name == name);
+        for op in &ops {
+            let backward = op.backward.as_deref().map(|name| find(name).unwrap_or_else(|| panic!("{name}")));
+            assert!(backward.is_none_or(OpSpec::is_gradient), "{}", op.name);
+            assert!(!op.is_gradient() || op.backward.is_none(), "{}", op.name);
+        }
+        let pair = find("silu_and_mul_pair").unwrap();
+        assert_eq!(pair.backward.as_deref(), Some("silu_and_mul_pair_backward"));
+        assert!(find("dropout").unwrap().backward.is_some() && find("isnan").unwrap().backward.is_none());
+    }
+}
