@@ -251,7 +251,7 @@ impl Kernel<'_> {
     ///
     /// # Safety
     /// The results are checked. They share no more memory with operands and each other than
-    /// [`Shared`](super::call::Shared) says; the pointers are their first elements, and may be written through.
+    /// [`Shared`](super::checked::Shared) says; the pointers are their first elements, and may be written through.
     pub(super) unsafe fn write_rows<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,
