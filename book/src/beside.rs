@@ -1,4 +1,4 @@
-//! Pages of the ops beside the tables: dropout, masked_fill, the position encodings, the rotary embeddings.
+//! Pages of dropout, masked_fill, the position encodings and the rotary embeddings.
 
 use std::fmt::Write as _;
 use std::fs;

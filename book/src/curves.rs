@@ -1,8 +1,8 @@
 //! The curves of an op of one operand: its formula and its gradient, at f64.
 
 use anyhow::Result;
+use pointwise::DType;
 use pointwise::kernel::OpDef;
-use pointwise::{DType, info};
 
 /// A point of a curve.
 pub(crate) type Point = (f64, f64);
@@ -28,13 +28,15 @@ pub(crate) fn value(def: &OpDef) -> Result<Vec<Point>> {
 
 /// Its gradient, where it has one.
 pub(crate) fn gradient(def: &OpDef) -> Result<Vec<Point>> {
-    let Some(backward) = info::op(&format!("{}_backward", def.info.name)) else { return Ok(Vec::new()) };
+    let Some(backward) = def.backward else { return Ok(Vec::new()) };
     let Some(oracle) = backward.oracle(DType::F32, &[])? else { return Ok(Vec::new()) };
     Ok(axis(POINTS).map(|x| (x, oracle.of(&[1.0, x]))).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use pointwise::info;
+
     use super::*;
 
     #[test]

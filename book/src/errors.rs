@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use pointwise::info::OpInfo;
+use pointwise::info::{OpInfo, op};
 
 use crate::canvas::{Area, COLOURS, Drawn, GREY, picture, text};
 use crate::curves::{FROM, Point, TO};
@@ -66,7 +66,8 @@ impl<'a> Errors<'a> {
     /// A file that cannot be written.
     pub(crate) fn figures(&self, folder: &Path, info: &OpInfo, x: &str) -> Result<Vec<String>> {
         let mut lines = self.of_function(folder, info.name, x, || self.explanation(info, x))?;
-        let gradient = self.curves.keys().find(|(op, ..)| op.strip_suffix("_backward") == Some(info.name));
+        let backward = op(info.name).and_then(|def| def.backward);
+        let gradient = backward.and_then(|def| self.curves.keys().find(|(op, ..)| *op == def.info.name));
         if let Some((gradient, ..)) = gradient {
             let explanation = || {
                 "The same of the gradient, where that of the result is 1. Near a zero of the derivative its terms cancel, \
@@ -129,8 +130,7 @@ impl<'a> Errors<'a> {
     /// The drawing library's.
     pub(crate) fn picture(&self) -> Result<String> {
         let ops: BTreeSet<&str> = self.curves.keys().map(|(op, ..)| *op).collect();
-        let is_drawn =
-            |op: &&str| !op.ends_with("_backward") && self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0);
+        let is_drawn = |op: &&str| !is_gradient(op) && self.of(op, "f32").is_some_and(|[ours, _]| largest(ours) > 0.0);
         let ops: Vec<&str> = ops.into_iter().filter(is_drawn).collect();
         let rows = ops.len().div_ceil(COLUMNS) as u32;
         picture((CELL.0 * COLUMNS as u32, CELL.1 * rows + HEAD), |area| {
@@ -193,6 +193,11 @@ fn largest(points: &[Point]) -> f64 {
     points.iter().map(|(_, ulp)| *ulp).filter(|ulp| !ulp.is_nan()).fold(0.0, f64::max)
 }
 
+/// True if the op of this name computes gradients.
+fn is_gradient(name: &str) -> bool {
+    op(name).is_some_and(|def| def.info.is_gradient())
+}
+
 fn is_same(a: &[Point], b: &[Point]) -> bool {
     a.iter().zip(b).all(|((_, a), (_, b))| a == b || (a.is_nan() && b.is_nan()))
 }
@@ -212,7 +217,6 @@ fn rounded(ulp: f64) -> String {
 #[cfg(test)]
 mod tests {
     use pointwise::DType;
-    use pointwise::info::op;
 
     use super::*;
 
@@ -231,7 +235,7 @@ mod tests {
     fn measured_errors_keep_the_bounds() {
         for ((name, dtype, library), points) in &Errors::read(TEXT).unwrap().curves {
             // The bound of a gradient is of its terms, not of what is left when they cancel.
-            if name.ends_with("_backward") {
+            if is_gradient(name) {
                 continue;
             }
             let bound = op(name).unwrap().info.accuracy.bound(if *dtype == "f32" { DType::F32 } else { DType::BF16 });

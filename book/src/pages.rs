@@ -123,15 +123,14 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
         accuracy => format!("at most {} ULP in f32", accuracy.bound(DType::F32)),
     };
     writeln!(page, "| bound | {bound} |")?;
-    let backward = format!("{name}_backward");
-    let gradient = op(&backward);
-    if let Some(gradient) = gradient {
+    if let Some(gradient) = op(name).and_then(|def| def.backward) {
         let (operands, formula) = (gradient.info.operands.join(", "), tidy(gradient.info.formula));
         write!(page, "\n## Gradient\n\n{}\n\n", gradient.info.doc.trim())?;
         match is_plumbing(&formula) {
             true => writeln!(
                 page,
-                "`ops::{backward}`, [derived from the formula](../gradients.md#derived-from-the-formula)."
+                "`ops::{}`, [derived from the formula](../gradients.md#derived-from-the-formula).",
+                gradient.info.name
             )?,
             false => write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?,
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS};
 use pointwise::{
     DType, Device, Strategy, Tensor,
-    info::{self, OpInfo},
+    info::{self, MASKED_FILL, OpInfo},
 };
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
@@ -81,7 +81,8 @@ pub(crate) fn run(case: &mut Case) -> Outcome {
 
 /// Checks that the result of a plain unary call is the library's.
 fn check_result(call: &Call, x: &Tensor, bytes: &[u8]) -> Outcome {
-    let Some(def) = call.op.info.filter(|info| info.is_unary()).and_then(|info| info::op(info.name)) else {
+    let is_plain = |info: &&OpInfo| info.is_unary() && !info.is_random();
+    let Some(def) = call.op.info.filter(is_plain).and_then(|info| info::op(info.name)) else {
         return Ok(());
     };
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
@@ -122,12 +123,12 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
     let random = &mut case.random;
     let mut op = op(random);
     let plain = random.once_in(3);
+    if plain && op.needs_settings() {
+        op = self::op(random);
+    }
     if plain && op.info.is_none() {
-        // q and k, or an op whose settings all have defaults.
+        // q and k.
         op.operands.truncate(2);
-        if op.operands.is_empty() || op.name == "masked_fill" {
-            op = self::op(random);
-        }
     }
     let (mut file, x) = file(random, &op, plain);
     let damaged = !plain && random.once_in(4);
@@ -143,7 +144,7 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
     let (out, result) = if plain { (OUT, Some(OUT)) } else { place(random, &folder)? };
 
     let mut arguments: Vec<OsString> = vec!["run".into(), op.name.clone().into()];
-    if plain || !matches!(op.name.as_str(), "alibi" | "sinusoidal") {
+    if plain || !op.info.is_some_and(OpInfo::is_of_indices) {
         arguments.push(IN.into());
     }
     arguments.extend(["-o".into(), out.into(), "--device".into(), "cpu".into()]);
@@ -166,8 +167,49 @@ fn prepare(case: &mut Case) -> io::Result<Call> {
     Ok(Call { op, arguments, folder, writes, ended_early, x })
 }
 
+impl Op {
+    /// The op of these data.
+    fn of(info: &'static OpInfo) -> Op {
+        let mut operands = info.operands.to_vec();
+        if is_fill(info) {
+            // The value is a number.
+            operands.truncate(2);
+        }
+        let mut settings: Vec<&'static str> = info.params.iter().map(|param| param.name).collect();
+        settings.extend(info.operands.iter().chain(info.shape));
+        settings.dedup();
+        if info.is_random() {
+            settings.extend(["training", "seed", "offset"]);
+        }
+        if info.is_of_indices() {
+            settings.push("dtype");
+        }
+        Op { name: info.name.to_owned(), operands, settings, info: Some(info) }
+    }
+
+    /// True if the op has settings without defaults.
+    fn needs_settings(&self) -> bool {
+        self.info.is_some_and(|info| is_fill(info) || info.is_of_indices())
+    }
+
+    /// The element type of the operand of a name, if it does not depend on the call's.
+    fn fixed(&self, name: &str) -> Option<DType> {
+        let info = self.info?;
+        info.fixed_operand(info.operands.iter().position(|operand| *operand == name)?)
+    }
+}
+
+/// True if the op is `masked_fill`, which the registry does not have.
+fn is_fill(info: &OpInfo) -> bool {
+    info.name == MASKED_FILL.name
+}
+
 fn op(random: &mut Random) -> Op {
-    let infos: Vec<&'static OpInfo> = info::all().chain(info::beneath()).map(|def| &def.info).collect();
+    // The command has one op of dropout.
+    let is_form = |info: &&OpInfo| info.is_random() && (info.is_gradient() || info.results.len() > 1);
+    let ops = info::every().map(|def| &def.info).filter(|info| !is_form(info));
+    let infos: Vec<&'static OpInfo> = [&MASKED_FILL].into_iter().chain(ops).collect();
+    let has_more = |info: &&&OpInfo| is_fill(info) || info.is_random() || info.is_of_indices();
     let special = |name: &str, operands: &[&'static str], settings: &[&'static str]| Op {
         name: name.to_owned(),
         operands: operands.to_vec(),
@@ -175,21 +217,14 @@ fn op(random: &mut Random) -> Op {
         info: None,
     };
     match random.below(10) {
-        0 => special("masked_fill", &["x", "mask"], &["value"]),
-        1 => special("dropout", &["x"], &["p", "training", "seed", "offset"]),
-        2 => special("alibi", &[], &["num_heads", "seq_len", "causal", "dtype"]),
-        3 => special("sinusoidal", &[], &["seq_len", "d_model", "halves", "dtype"]),
+        // Ops that have settings beside parameters, more often than others.
+        0..=3 => Op::of(random.pick(&infos.iter().filter(has_more).copied().collect::<Vec<_>>())),
         4 | 5 => {
             let name = random.pick(&ROPE.iter().map(|def| def.name).collect::<Vec<_>>());
             special(name, &ROPE_ARGUMENTS, &ROPE_SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>())
         }
         6 if random.once_in(3) => special(random.pick(&["", "sliu", "--help", "-", "\u{e9}\n"]), &["x"], &["alpha"]),
-        _ => {
-            let info = random.pick(&infos);
-            let params = info.params.iter().map(|param| param.name);
-            let settings = params.chain(info.operands.iter().copied()).collect();
-            Op { name: info.name.to_owned(), operands: info.operands.to_vec(), settings, info: Some(info) }
-        }
+        _ => Op::of(random.pick(&infos)),
     }
 }
 
@@ -216,10 +251,9 @@ fn file(random: &mut Random, op: &Op, plain: bool) -> (Vec<u8>, Option<Tensor>) 
     let (mut header, mut data, mut x) = (Map::new(), Vec::new(), None);
     for name in names {
         let dtype = match name {
-            "mask" | "condition" => DType::Bool,
             "position_ids" => DType::I64,
             _ if !plain && random.once_in(20) => make::dtype(random),
-            _ => dtype,
+            _ => op.fixed(name).unwrap_or(dtype),
         };
         let shape = match name {
             "position_ids" => vec![full[0], full[1]],
@@ -323,9 +357,10 @@ fn settings(random: &mut Random, op: &Op) -> Vec<(String, &'static str)> {
     ];
     let words = ["tanh", "none", "floor", "trunc", "half", "interleaved", "bhsd", "f16", "f64", "exact", "1,1,1,1"];
     let mut given = Vec::new();
+    let is_size = |name: &str| op.info.is_some_and(|info| info.shape.contains(&name));
     for name in op.settings.clone() {
         let value = match name {
-            "num_heads" | "seq_len" | "d_model" if !random.once_in(12) => random.pick(&sizes),
+            _ if is_size(name) && !random.once_in(12) => random.pick(&sizes),
             "config" if random.once_in(6) => {
                 random.pick(&["config.json", "config.json", IN, ".", "/dev/zero", "nothing"])
             }
@@ -336,6 +371,11 @@ fn settings(random: &mut Random, op: &Op) -> Vec<(String, &'static str)> {
             _ => random.pick(&numbers),
         };
         given.push((name.to_owned(), value));
+    }
+    // Words that choose another op, and numbers that are none.
+    if random.once_in(6) {
+        let choice = random.pick(&["approximate", "rounding_mode", "causal", "halves"]);
+        given.push((choice.to_owned(), random.pick(&["tanh", "none", "floor", "trunc", "true", "false", "1"])));
     }
     if random.once_in(12) {
         given.push((random.pick(&["", "nope", "x", " p", "a.b"]).to_owned(), "1"));

@@ -1,4 +1,4 @@
-"""Gradients: `autograd.Function`s around the inner ops, whose backward and forward derivatives are the op `NAME_backward`.
+"""Gradients: `autograd.Function`s around the inner ops. The op that their data name as `backward` gives both derivatives.
 
 A Function stands outside of the op, which is the way that costs least. Functions with `setup_context` cost three times
 as much; they are used only while torch.func is at work, which needs them. A `_SingleLevelFunction`, which does not look
@@ -350,11 +350,11 @@ def function(name, kernel, of_tensors, gradient, non_differentiable=()):
     return choose(Plain, Functorch)
 
 
-def function_once(name, kernel):
+def function_once(name, is_gradient, kernel):
     """`apply` of an op that has no gradient: a gradient itself. Asking for one is an error that says so."""
 
     def refuse(*_):
-        why = "pointwise has no second derivatives. " if name.endswith("_backward") else ""
+        why = "pointwise has no second derivatives. " if is_gradient else ""
         raise RuntimeError(f"pointwise.{name} has no gradient: {why}Use torch's op where one is needed.")
 
     class Plain(SingleLevelFunction):

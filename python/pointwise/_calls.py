@@ -131,14 +131,14 @@ class Calls:
         """Makes its gradient of the op that gives it."""
         op = self.op
         backward = calls.get(op.backward)
-        if backward is not None and not op.name.endswith("_backward"):
+        if backward is not None:
             gradient = _autograd.Gradient(op, backward.op, backward.call)
             bools = [k for k, result in enumerate(op.results) if not result.has_gradient]
             run = self.run if len(self.kernels) > 1 else self.of_tensors
             self.apply = _autograd.function(op.name, run, self.of_tensors, gradient, bools)
             self.has_gradient, self.saved = True, gradient.saved
         elif self.floats and not all(result.is_bool for result in op.results):
-            self.apply = _autograd.function_once(op.name, self.run)
+            self.apply = _autograd.function_once(op.name, op.gradient, self.run)
 
     def _numbers(self, args):
         return tuple(k for k in range(len(self.op.operands)) if not isinstance(args[k], Tensor))

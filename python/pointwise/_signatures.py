@@ -77,7 +77,7 @@ def _derived(op, rename):
     """The signature that an op's data give."""
     names = [operand.name for operand in op.operands]
     if rename:
-        known = {1: ["input"], 2: ["input", "other"]}.get(len(names)) if not op.name.endswith("_backward") else None
+        known = {1: ["input"], 2: ["input", "other"]}.get(len(names)) if not op.gradient else None
         names = known if known and names in (["x"], ["a", "b"]) else names
     parts = []
     for operand, name in zip(op.operands, names):
@@ -119,7 +119,7 @@ def has_inplace(op):
         and op.results[0].dtype is None
         and op.form in ("elementwise", "channel")
         and op.operands[0].dtype is None
-        and not op.name.endswith("_backward")
+        and not op.gradient
     )
 
 

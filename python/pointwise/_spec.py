@@ -84,7 +84,8 @@ class Kernel:
 class Op:
     """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient, rows or generator.
 
-    A row is a group of `group` neighbours along the last dimension, or all of it if that is 0.
+    A row is a group of `group` neighbours along the last dimension, or all of it if that is 0. `backward` names the op of
+    its gradients; `gradient` says that it is one.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Op:
     double: bool
     doc: str
     backward: str | None
+    gradient: bool
     kernels: list[Kernel] = field(default_factory=list)
 
     @property
@@ -164,6 +166,7 @@ def parse(description):
             double=op["double"],
             doc=op["doc"],
             backward=op["backward"],
+            gradient=op["gradient"],
         )
     for kernel in data["kernels"]:
         row = Kernel(kernel["number"], kernel["schema"], tuple(kernel["numbers"]), kernel["out"])

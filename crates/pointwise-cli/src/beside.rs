@@ -1,4 +1,4 @@
-//! The tour's part for the ops beside the tables, with their expected results.
+//! The tour's part for `masked_fill`, dropout and the position encodings, with their expected results.
 
 use pointwise::{DType, Device, Philox, Tensor, kernel::SinusoidalLayout, kernels, ops};
 use pointwise_core::Element;

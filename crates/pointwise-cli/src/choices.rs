@@ -1,9 +1,9 @@
-//! Parameters that are words and choose between ops of the table.
+//! Parameters that are words and choose between ops.
 
 use crate::error::{Error, Result};
 use crate::number::truth;
 
-/// A parameter of PyTorch's that is a word and chooses between ops of the table.
+/// A parameter of PyTorch's that is a word and chooses between ops of the registry.
 pub(crate) struct Choice {
     /// The op that has the parameter.
     pub(crate) op: &'static str,

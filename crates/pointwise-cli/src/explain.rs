@@ -76,7 +76,7 @@ pub(crate) fn explain(out: &mut impl Write, args: &Explain) -> Result<()> {
     line(out, "           which kernel serves a call: docs/strategies.md")
 }
 
-/// The text about an op beside the tables, which has no plan.
+/// The text about a rotary op, which has no plan.
 fn beside(name: &str) -> Option<String> {
     let is_of = |signature: &str| signature.split('(').next() == Some(name);
     let (signature, types, doc) = rope::rows().find(|(signature, ..)| is_of(signature))?;

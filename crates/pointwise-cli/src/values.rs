@@ -10,33 +10,33 @@ use crate::number::{number_or_none, parse};
 use crate::registry::{Op, Params};
 use crate::settings::{self, Setting, Settings};
 
-/// A parameter of PyTorch's that the table gives to an op of its own: setting it asks for that op.
+/// A parameter of PyTorch's that belongs to an op of its own in the registry: setting it asks for that op.
 struct Variant {
     /// The op that has the parameter in PyTorch.
     op: &'static str,
-    /// The op of the table that has it.
+    /// The op of the registry that has it.
     with: &'static str,
 }
 
 const VARIANTS: &[Variant] = &[Variant { op: "round", with: "round_decimals" }];
 
-/// An op whose parameters may be tensors: then it is another op of the table, which has them as operands.
+/// An op whose parameters may be tensors: then it is another op of the registry, which has them as operands.
 struct TensorForm {
     /// The op that has them as parameters.
     op: &'static str,
-    /// The op of the table that has them as operands.
+    /// The op of the registry that has them as operands.
     with: &'static str,
 }
 
 const TENSOR_FORMS: &[TensorForm] = &[TensorForm { op: "clamp", with: "clamp_tensor" }];
 
-/// The op of the table that takes an op's parameters as tensors.
+/// The op of the registry that takes an op's parameters as tensors.
 fn tensor_form(op: Op) -> Option<Op> {
     let form = TENSOR_FORMS.iter().find(|form| form.op == op.info().name)?;
     Op::find(form.with).ok()
 }
 
-/// The op of the table that has those parameters that an op has in PyTorch only.
+/// The op of the registry that has those parameters that an op has in PyTorch only.
 fn variant(op: Op) -> Option<Op> {
     let variant = VARIANTS.iter().find(|variant| variant.op == op.info().name)?;
     Op::find(variant.with).ok()

@@ -70,7 +70,7 @@ fn turned<'a, 'b>(known: &'a Known<'b>) -> Option<&'a Raw<'b>> {
 /// Copies a tensor of any number of dimensions to a contiguous one.
 ///
 /// # Safety
-/// As [`Copies::new`].
+/// The tensor is alive, and nobody writes to it meanwhile but in the order of `stream`.
 unsafe fn copy(api: &Api, raw: &Raw<'_>, device: &Device, stream: Option<&Stream>) -> Result<Tensor, String> {
     let strides = layout::contiguous(raw.sizes);
     let copy = Tensor::empty(api, raw.sizes, &strides, raw.element, raw.place)?;

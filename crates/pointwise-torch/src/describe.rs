@@ -40,6 +40,7 @@ fn op(op: &OpSpec) -> Value {
         "double": op.has_oracle,
         "doc": op.doc.trim(),
         "backward": op.backward,
+        "gradient": op.is_gradient(),
     })
 }
 

@@ -200,7 +200,8 @@ enum Outcome {
 /// Runs the kernel of a number; throws what goes wrong.
 ///
 /// # Safety
-/// As a boxed kernel is called.
+/// `stack` is torch's: it has `arguments` words by the schema of the kernel with this number, and room for `results` words. It is this
+/// call's alone.
 unsafe fn enter(number: usize, stack: *mut Word, arguments: usize, results: usize) {
     // SAFETY: torch's stack has room for arguments and results alike.
     let words = unsafe { std::slice::from_raw_parts_mut(stack, arguments.max(results)) };

@@ -47,7 +47,7 @@ pub(crate) struct OpSpec {
     pub(crate) is_family: bool,
     /// The documentation.
     pub(crate) doc: &'static str,
-    /// The op that gives its gradients, if there is one in the list.
+    /// The op that gives its gradients, if it has any.
     pub(crate) backward: Option<String>,
     def: &'static OpDef,
 }
@@ -161,7 +161,7 @@ pub(crate) fn family() -> Vec<OpSpec> {
     let mut ops: Vec<OpSpec> = every().filter(is_public).map(op).collect();
     ops.extend(all().filter(|def| def.takes_halves()).map(pair));
     ops.iter_mut().for_each(|op| op.is_family = true);
-    with_backward(ops)
+    ops
 }
 
 /// The ops that `#[op]` made in a package.
@@ -170,16 +170,6 @@ pub(crate) fn of_package(package: &str) -> Vec<OpSpec> {
     for def in declared_ops(package).into_iter().flat_map(|def| std::iter::once(def).chain(def.backward)) {
         ops.push(op(def));
         ops.extend(Some(def).filter(|def| def.takes_halves()).map(pair));
-    }
-    with_backward(ops)
-}
-
-/// Names the gradients of each op.
-fn with_backward(mut ops: Vec<OpSpec>) -> Vec<OpSpec> {
-    let names: Vec<String> = ops.iter().map(|op| op.name.clone()).collect();
-    for op in &mut ops {
-        let backward = format!("{}_backward", op.name);
-        op.backward = names.contains(&backward).then_some(backward);
     }
     ops
 }
@@ -236,7 +226,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
         has_oracle: false,
         is_family: false,
         doc: info.doc,
-        backward: None,
+        backward: def.backward.map(|def| def.info.name.to_owned()),
         def,
     }
 }
@@ -273,10 +263,8 @@ fn op(def: &'static OpDef) -> OpSpec {
 /// A gated op, or its gradients, of tensors of their own instead of the halves of one.
 fn pair(def: &'static OpDef) -> OpSpec {
     let info = &def.info;
-    let name = match info.name.strip_suffix("_backward") {
-        Some(forward) => format!("{forward}_pair_backward"),
-        None => format!("{}_pair", info.name),
-    };
+    let backward = |forward| format!("{forward}_pair_backward");
+    let name = info.gradient_of.map_or_else(|| format!("{}_pair", info.name), backward);
     let operand = |name| OperandSpec {
         name,
         dtype: None,
@@ -288,7 +276,14 @@ fn pair(def: &'static OpDef) -> OpSpec {
     let operands = info.operands.iter().map(|&name| operand(name));
     let results =
         info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false, weight: None });
-    OpSpec { name, form: Form::Elementwise, operands: operands.collect(), results: results.collect(), ..op(def) }
+    OpSpec {
+        name,
+        form: Form::Elementwise,
+        operands: operands.collect(),
+        results: results.collect(),
+        backward: def.backward.map(|_| backward(info.name)),
+        ..op(def)
+    }
 }
 
 /// A formula in f64: of operands, and a random word or indices, its results.
@@ -345,6 +340,11 @@ impl OpSpec {
         }
     }
 
+    /// True if it computes the gradients of another op.
+    pub(crate) fn is_gradient(&self) -> bool {
+        self.def.info.is_gradient()
+    }
+
     /// True if it draws random words.
     pub(crate) fn is_random(&self) -> bool {
         !self.random.is_empty()
@@ -378,5 +378,24 @@ impl OpSpec {
         };
         let formula = self.def.double(params)?.ok_or_else(none)?;
         Ok(Box::new(move |x, at, y| y.copy_from_slice(&formula.at(x, at))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_are_in_the_list() {
+        let ops = family();
+        let find = |name: &str| ops.iter().find(|op| op.name == name);
+        for op in &ops {
+            let backward = op.backward.as_deref().map(|name| find(name).unwrap_or_else(|| panic!("{name}")));
+            assert!(backward.is_none_or(OpSpec::is_gradient), "{}", op.name);
+            assert!(!op.is_gradient() || op.backward.is_none(), "{}", op.name);
+        }
+        let pair = find("silu_and_mul_pair").unwrap();
+        assert_eq!(pair.backward.as_deref(), Some("silu_and_mul_pair_backward"));
+        assert!(find("dropout").unwrap().backward.is_some() && find("isnan").unwrap().backward.is_none());
     }
 }

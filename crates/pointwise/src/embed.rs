@@ -15,7 +15,16 @@ use std::{io::Read, sync::OnceLock};
 use ruzstd::decoding::StreamingDecoder;
 
 use crate::error::{ErrorKind, Result};
-pub use crate::family::embedded;
+
+/// The kernels of this package.
+mod own {
+    crate::include_kernels!();
+}
+
+/// The kernels embedded in this build.
+pub const fn embedded() -> &'static Kernels {
+    &own::KERNELS
+}
 
 /// Includes the kernels that the build script compiled, as a static `KERNELS`, for
 /// [`Device::best_for`](crate::Device::best_for).

@@ -1,11 +1,10 @@
-//! The op family on the host: its ops, which are `#[op]` functions (`gpu-kernels`), dropout, the position encodings; and the
-//! conversions, which are there without the feature `family`, too.
+//! The op family on the host: its ops, which are `#[op]` functions (`gpu-kernels`), dropout, the position encodings. Without the
+//! feature `family` the lists are empty, and the modules have the conversions alone.
 
 #[cfg(feature = "family")]
 mod bound;
 #[cfg(feature = "family")]
 mod composites;
-mod convert;
 #[cfg(feature = "family")]
 mod dropout;
 #[cfg(feature = "family")]
@@ -25,9 +24,9 @@ mod power;
 
 use std::sync::OnceLock;
 
+#[cfg(feature = "family")]
+pub(crate) use crate::embed::embedded;
 use crate::kernel::{OpDef, in_order};
-
-crate::include_kernels!();
 
 #[cfg(feature = "family")]
 pub use composites::MASKED_FILL;
@@ -46,18 +45,18 @@ pub mod rewrites {
 
 /// The ops as kernel objects, whose strategy, threads and stream can be set.
 pub mod kernels {
-    pub use super::convert::to_dtype;
     #[cfg(feature = "family")]
     pub use super::{dropout::objects::*, objects::*, positions::objects::*};
+    pub use crate::kernel::convert::functions::to_dtype;
 }
 
 /// The ops as functions. An operand is a tensor, a view or a number; a parameter is any number, or `Number::Default`.
 ///
 /// An op's struct has its parameters, its formula for any compute type (`Silu::formula`) and its data (`Silu::def()`).
 pub mod ops {
-    pub use super::convert::ops::*;
     #[cfg(feature = "family")]
     pub use super::{dropout::ops::*, formulas::*, positions::ops::*};
+    pub use crate::kernel::convert::functions::ops::*;
     // These take precedence over the functions of the same names.
     #[cfg(feature = "family")]
     pub use super::composites::{
@@ -71,13 +70,6 @@ pub mod ops {
         rope_longrope_into, rope_neox, rope_neox_inplace, rope_neox_into, rope_non_neox, rope_non_neox_inplace,
         rope_non_neox_into, rope_yarn, rope_yarn_inplace, rope_yarn_into,
     };
-}
-
-pub(crate) use convert::pairs as conversions;
-
-/// The kernels embedded in this build.
-pub const fn embedded() -> &'static crate::embed::Kernels {
-    &KERNELS
 }
 
 /// The ops: those of fewer operands first, then as in the source; those beneath others at the end.

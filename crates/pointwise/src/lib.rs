@@ -12,8 +12,7 @@
 //!
 //! [`ops`] has every op as functions: `NAME` allocates its result, `NAME_into` writes to an existing tensor,
 //! `NAME_inplace` to its operand. [`kernels`] has them as objects with launch settings. [`info`] and
-//! [`rope::ROPE`] list them as data, except for dropout and the position encodings. [`prelude`] has the names that most
-//! programs use.
+//! [`rope::ROPE`] list them as data. [`prelude`] has the names that most programs use.
 //!
 //! A package makes its own ops of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
 //!

@@ -115,13 +115,17 @@ fn codes_of_four_bits() {
         let codes: Vec<u8> = (0..=255).collect();
         let codes = Tensor::from_slice(&device, &codes, [4, 64]).unwrap();
         let scale = Tensor::from_slice(&device, &[1.0_f32, 2.0, 0.5, 4.0], [4, 1]).unwrap();
-        let (first, second) = mixed::dequantise_nf4(&codes, &scale).unwrap();
-        let y = [first.to_vec::<f32>().unwrap(), second.to_vec::<f32>().unwrap()].concat();
         let scales = [1.0_f32, 2.0, 0.5, 4.0];
-        for at in 0..256 {
-            for (half, code) in [(0, at / 16), (256, at % 16)] {
-                let expected = (mixed::NF4[code] as f32) * scales[at / 64];
-                assert_eq!(y[half + at], expected, "{device}, byte {at}");
+        let (upper, lower) = mixed::dequantise_nf4(&codes, &scale).unwrap();
+        let nf4 = (mixed::NF4, upper, lower);
+        let (lower, upper) = mixed::dequantise_fp4(&codes, &scale).unwrap();
+        for (table, upper, lower) in [nf4, (mixed::FP4, upper, lower)] {
+            let y = [upper.to_vec::<f32>().unwrap(), lower.to_vec::<f32>().unwrap()].concat();
+            for at in 0..256 {
+                for (half, code) in [(0, at / 16), (256, at % 16)] {
+                    let expected = (table[code] as f32) * scales[at / 64];
+                    assert_eq!(y[half + at].to_bits(), expected.to_bits(), "{device}, byte {at}");
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! An op of any table, as the accuracy sweep needs it.
+//! An op of the family, as the accuracy sweep needs it.
 
 use pointwise::{
     DType, Device, Number, Result, Strategy, Tensor,
@@ -15,16 +15,16 @@ const DEFAULTS: [Number; MAX_PARAMS] = [Number::Default; MAX_PARAMS];
 /// The value of `masked_fill`: no type but f64 holds it, so that its rounding is seen.
 const FILL: f64 = 0.3;
 
-/// An op of a table, or `masked_fill`.
+/// An op of the registry, or `masked_fill`.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject {
-    /// An op of a table.
+    /// An op of the registry.
     Op(Op),
     /// `masked_fill` with a number.
     Fill,
 }
 
-/// Every op that has float types, of every table.
+/// Every op that has float types.
 pub fn subjects() -> impl Iterator<Item = Subject> {
     let all = crate::all().map(|def| Subject::Op(def.into())).chain([Subject::Fill]);
     all.filter(|subject| subject.info().supports(DType::F32))

@@ -82,6 +82,15 @@ impl Form {
             row.param(name).map(|text| word(text).ok_or_else(|| refuse(row, name, text))).transpose()
         };
         let tensor = |name: &str| row.param(name) == Some("tensor");
+        // These calls have no settings of a launch.
+        let is_asked_in_vain = match row.op.as_str() {
+            "copy" | "masked_fill" => strategy != Strategy::Auto,
+            "clamp" => strategy != Strategy::Auto && (tensor("min") || tensor("max")),
+            _ => false,
+        };
+        if is_asked_in_vain {
+            return Err(refuse(row, "strategy", strategy.name()));
+        }
         match row.op.as_str() {
             "copy" => return Ok(Form::Copy),
             "clamp" if tensor("min") || tensor("max") => {
@@ -106,7 +115,6 @@ impl Form {
         let is_weighted = info.operands.len() == 3 && !info.is_gradient();
         let last = if is_weighted && !tensor("weight") { number("weight")?.map(Number::Float) } else { None };
         let params = if is_weighted { [Number::Default; MAX_PARAMS] } else { params(row, info)? };
-        let strategy = if info.arguments().len() <= 1 { strategy } else { Strategy::Auto };
         let place = Philox::new(number("seed")?.unwrap_or(0.0) as u64);
         Ok(Form::Op(OpCall { def, params, strategy, last, place }))
     }
@@ -277,6 +285,9 @@ mod tests {
         let mut gelu = first("gelu");
         gelu.params = read_params("approximate=tanh").unwrap();
         assert!(matches!(Form::of(&gelu).unwrap(), Form::Op(op) if op.def.info.name == "gelu_tanh"));
+        let mut add = first("add");
+        add.params = read_params("strategy=direct").unwrap();
+        assert!(matches!(Form::of(&add).unwrap(), Form::Op(op) if op.strategy == Strategy::Direct));
         assert!(matches!(Form::of(&first("masked_fill")).unwrap(), Form::MaskedFill { value: -100.0, tensor: true }));
         let Form::Rope(rope) = Form::of(&first("rope_neox_position_ids")).unwrap() else { panic!("not rope") };
         assert_eq!((rope.def.name, rope.angles), ("rope_neox", Angles::Ids(4096)));
@@ -287,6 +298,11 @@ mod tests {
         let mut row = first("relu");
         row.params = read_params("slope=2").unwrap();
         assert!(Form::of(&row).unwrap_err().to_string().contains("slope=2"));
+        for (op, params) in [("copy", ""), ("clamp", "min=tensor;"), ("masked_fill", "value=1;")] {
+            row.op = op.to_owned();
+            row.params = read_params(&format!("{params}strategy=direct")).unwrap();
+            assert!(Form::of(&row).unwrap_err().to_string().contains("strategy=direct"), "{op}");
+        }
         row.op = "frobnicate".to_owned();
         assert!(Form::of(&row).unwrap_err().to_string().contains("no op frobnicate"));
     }

@@ -57,10 +57,12 @@ fn tables() -> impl Iterator<Item = &'static OpInfo> {
     all().map(|def| &def.info)
 }
 
-/// `masked_fill`, and the ops that draw or have no operands: of each, but not of its variants.
+/// Returns `masked_fill`, the ops that draw, and of the ops without operands one for each shape.
 fn others() -> impl Iterator<Item = &'static OpInfo> {
-    let is_named = |info: &&OpInfo| ["dropout", "alibi", "sinusoidal"].contains(&info.name);
-    [&MASKED_FILL].into_iter().chain(dropout().chain(encodings()).map(|def| &def.info).filter(is_named))
+    let draws = |info: &&OpInfo| info.is_random() && !info.is_gradient() && info.results.len() == 1;
+    let mut encodings: Vec<&OpInfo> = encodings().map(|def| &def.info).collect();
+    encodings.dedup_by_key(|info| info.shape);
+    [&MASKED_FILL].into_iter().chain(dropout().map(|def| &def.info).filter(draws)).chain(encodings)
 }
 
 /// Every op on large tensors.
@@ -93,10 +95,10 @@ pub(crate) fn large() -> Vec<Row> {
         add(info.name, info.types, &(0..count).map(shape).collect::<Vec<_>>(), params);
     }
     for info in others() {
-        match info.name {
-            "masked_fill" => add(info.name, info.types, &[square, square], "value=-100.0"),
-            "dropout" => add(info.name, info.types, &[square], "p=0.5;seed=42"),
-            "alibi" => add(info.name, info.types, &[&[16, 1 << 12, 1 << 12]], ""),
+        match info.shape {
+            [] if info.is_random() => add(info.name, info.types, &[square], "p=0.5;seed=42"),
+            [] => add(info.name, info.types, &[square, square], "value=-100.0"),
+            [_, _, _] => add(info.name, info.types, &[&[16, 1 << 12, 1 << 12]], ""),
             _ => add(info.name, info.types, &[&[1 << 16, 1 << 12]], ""),
         }
     }

@@ -18,7 +18,8 @@ pub(crate) unsafe fn widen(dtype: DType, source: Source, n: usize, to: *mut f32)
 }
 
 /// # Safety
-/// As of [`widen`]; the compute type of `E` is an f32 by another name.
+/// `n` elements of `source` are valid for reading, `to` for writing so many values; both are aligned. The compute type of `E` is an f32
+/// by another name.
 unsafe fn widen_of<E: Element>(source: Source, n: usize, to: *mut f32) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -41,7 +42,8 @@ pub(crate) unsafe fn narrow(dtype: DType, values: *const f32, n: usize, target: 
 }
 
 /// # Safety
-/// As of [`narrow`]; the compute type of `E` is an f32 by another name.
+/// `n` values are valid for reading, so many elements of `target` for writing; both are aligned. The compute type of `E` is an f32 by
+/// another name.
 unsafe fn narrow_of<E: Element>(values: *const f32, n: usize, target: Target) {
     // SAFETY: the caller's contract.
     unsafe {

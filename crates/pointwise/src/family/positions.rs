@@ -22,10 +22,9 @@ pub enum SinusoidalLayout {
 
 /// The definitions.
 mod definitions {
-    use super::super::KERNELS;
     use super::{alibi_sizes, sinusoidal_sizes};
 
-    pointwise_macros::host! { (crate) (KERNELS) Generators; }
+    pointwise_macros::host! { (crate) (*crate::embed::embedded()) Generators; }
 }
 
 /// Returns every position encoding.

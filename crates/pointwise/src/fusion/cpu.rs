@@ -103,7 +103,8 @@ struct Elements {
 /// Runs a program.
 ///
 /// # Safety
-/// As of `kernels::launch`, on the CPU.
+/// The views are checked: of the program's types, on the CPU, results of the operands' common shape, which share memory with an operand
+/// only if they are the same view. The results may be written. There is a place for each step that draws.
 pub(super) unsafe fn run(
     program: &Program,
     places: &[Philox],

@@ -384,7 +384,7 @@ pub(super) fn head_within(head: u32, n: u64) -> u32 {
 const MOST_ARGUMENTS: usize = MAX_TENSORS + MAX_INPUTS + MAX_WORDS + 5;
 
 /// Pointers to the arguments of a launch, in order, but for the steps, which come behind the rest.
-pub(super) struct Params {
+pub(crate) struct Params {
     pointers: [*mut c_void; MOST_ARGUMENTS],
     len: usize,
     last: *mut c_void,
@@ -402,7 +402,8 @@ impl Params {
         self.len += 1;
     }
 
-    pub(super) fn push<T>(&mut self, value: &T) {
+    /// Puts a value behind the others. It stays where it is until the launch.
+    pub(crate) fn push<T>(&mut self, value: &T) {
         self.put(std::ptr::from_ref(value).cast_mut().cast());
     }
 
@@ -411,7 +412,7 @@ impl Params {
     }
 
     /// All of them, behind which may stand the place of the first element.
-    pub(super) fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
+    pub(crate) fn pointers(&mut self, draw: Option<&Draw>) -> &mut [*mut c_void] {
         if !self.last.is_null() {
             self.put(self.last);
         }

@@ -1,5 +1,7 @@
 //! Conversion between element types: an op for each type that is converted to, and the kernel object.
 
+pub(crate) mod functions;
+
 use pointwise_core::{DType, Draw, Element, Kind, OpInfo};
 
 use super::choice::{Arguments, Choice, Launcher, Tensors};
@@ -9,8 +11,12 @@ use crate::Stream;
 use crate::cpu::FormulaRun;
 use crate::element::with_element;
 use crate::error::Result;
-use crate::family::conversions;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
+
+/// The loops and kernels of every pair of types.
+mod pairs {
+    pointwise_macros::host! { (crate) (*crate::embed::embedded()) Conversions; }
+}
 
 /// The loops and kernels of the conversions to a type.
 #[derive(Debug)]
@@ -126,7 +132,7 @@ impl OwnKernels for Conversions {
         let walk = walk(x, y);
         let Some(context) = x.device().context() else {
             let run = FormulaRun {
-                op: conversions::cpu(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?,
+                op: pairs::cpu(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?,
                 walk: &walk,
                 operands: &[x.as_ptr()],
                 given: &[None],
@@ -140,7 +146,7 @@ impl OwnKernels for Conversions {
             return Ok(());
         };
         let choice = choose(call, (from, to), &walk, [y.address(), x.address()]);
-        let entries = conversions::entries(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?;
+        let entries = pairs::entries(from, to).ok_or_else(|| check::no_kernel(&call.kernel.def.info, from))?;
         let function = entries[usize::from(choice.class == Class::Flat)].function(context)?;
         let settings = &call.kernel.settings;
         let queue = Launcher { context, function, held: settings.hold(context, [x], [y])?, threads: settings.threads };
@@ -162,7 +168,7 @@ impl OwnKernels for Conversions {
 
     fn entries(&self, dtype: DType) -> Option<&'static [Entry; 2]> {
         let (from, to) = self.pair(dtype);
-        conversions::entries(from, to)
+        pairs::entries(from, to)
     }
 
     fn is_apart(&self, _: usize) -> bool {
@@ -186,5 +192,25 @@ fn choose(call: &OwnCall<'_>, (from, to): (DType, DType), walk: &Walk<2>, at: [u
         choice if choice.class != Class::Rows => choice,
         // There are no kernels of vectors along rows.
         _ => Choice::singles(walk, tensors),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_has_kernels() {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                let (from, to) = if from == to { (bits_of(from), bits_of(to)) } else { (from, to) };
+                assert!(pairs::cpu(from, to).is_some(), "{from} {to}");
+                let entries = pairs::entries(from, to).unwrap();
+                for (found, class) in entries.iter().zip(["strided", "flat"]) {
+                    assert_eq!(found.symbol(), format!("convert_{from}_{to}_{class}"));
+                    assert!(crate::embed::embedded().is_empty() || found.is_embedded(), "{found:?}");
+                }
+            }
+        }
     }
 }

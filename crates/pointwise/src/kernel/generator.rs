@@ -1,11 +1,10 @@
 //! Ops without operands: tensors that are made of their indices. Their loops and kernels, and the way of a call.
 
-use std::ffi::c_void;
-
 use pointwise_core::op::{GROUP, RUN, Words};
 use pointwise_core::{DType, DescribedOp, Element, GeneratorOp, OpInfo, Word, row};
 
 use super::RESIDENT;
+use super::choice::Params;
 use super::{Class, Entry, Kernel, KernelPlan, Strategy, check, params};
 use crate::Device;
 use crate::cpu::{self, GeneratorFn};
@@ -244,28 +243,18 @@ impl Kernel<'_> {
         let busy = u64::from(context.info.multiprocessors) * RESIDENT;
         let cover = self.cover(indices, &call, dtype, target.addr(), busy)?;
         let function = indices.entry(&self.def.info, dtype, cover.lanes > 1)?.function(context)?;
-        let mut target = target.addr() as u64;
-        let [_, mut rows, mut columns] = call.sizes;
-        let Cover { mut across, mut down, mut shift, mut each, .. } = cover;
-        let [mut p0, mut p1, mut p2, mut p3] = call.words;
+        let target = target.addr() as u64;
+        let [_, rows, columns] = call.sizes;
+        let Cover { across, down, shift, each, .. } = cover;
         // The driver reads as many as the entry has parameters.
-        let mut params: [*mut c_void; 11] = [
-            (&raw mut target).cast(),
-            (&raw mut rows).cast(),
-            (&raw mut columns).cast(),
-            (&raw mut across).cast(),
-            (&raw mut down).cast(),
-            (&raw mut shift).cast(),
-            (&raw mut each).cast(),
-            (&raw mut p0).cast(),
-            (&raw mut p1).cast(),
-            (&raw mut p2).cast(),
-            (&raw mut p3).cast(),
-        ];
+        let mut params = Params::default();
+        params.push(&target);
+        [&rows, &columns, &across, &down, &shift, &each].into_iter().for_each(|size| params.push(size));
+        call.words.iter().for_each(|word| params.push(word));
         let held = self.settings.hold(context, [], [&y.as_view()])?;
         // SAFETY: the parameters are those of every generator's entry; the cover is one of this tensor, which is
         // borrowed until the call is queued, and noted as used on its stream.
-        unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, &mut params) }
+        unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, params.pointers(None)) }
     }
 
     /// [`Kernel::plan`] of an op without operands.

@@ -5,7 +5,7 @@
 
 mod binary;
 pub(crate) mod check;
-mod choice;
+pub(crate) mod choice;
 pub(crate) mod convert;
 mod entry;
 mod formula;

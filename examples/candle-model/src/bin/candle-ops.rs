@@ -165,7 +165,7 @@ fn large_mean(device: &Device) -> Result<()> {
 }
 
 /// Returns ops of a package's own: of several results, of several types, on rows.
-fn own() -> [&'static OpDef; 11] {
+fn own() -> [&'static OpDef; 12] {
     [
         forms::SwishGate::<f64>::def(),
         forms::Affine::def(),
@@ -173,6 +173,7 @@ fn own() -> [&'static OpDef; 11] {
         forms::KeepWhere::def(),
         forms::ComplexProducts::def(),
         forms::mixed::DequantiseNf4::def(),
+        forms::mixed::DequantiseFp4::def(),
         forms::mixed::NormaliseImage::def(),
         forms::mixed::Sgd::<f64>::def(),
         forms::mixed::NormByF32::def(),

@@ -44,6 +44,17 @@ pub fn dequantise_nf4<T: Real>(#[stored(u8)] codes: T, #[stored(f32)] scale: T) 
     (upper.entry_of(NF4) * scale, lower.entry_of(NF4) * scale)
 }
 
+/// The 16 numbers of FP4 (E2M1), by code. Source: OCP Microscaling Formats (MX) Specification 1.0, 2023.
+pub const FP4: [f64; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
+
+/// Two codes of FP4 a byte, the first in the lower half, and the scale of a block.
+#[op(f32, f16, bf16, exact, results(first, second))]
+pub fn dequantise_fp4<T: Real>(#[stored(u8)] codes: T, #[stored(f32)] scale: T) -> (T, T) {
+    let upper = (codes * T::constant(1.0 / 16.0)).floor();
+    let lower = codes - upper * T::constant(16.0);
+    (lower.entry_of(FP4) * scale, upper.entry_of(FP4) * scale)
+}
+
 /// Bytes of an image, `[N, C, H, W]`, as numbers: `scale` is one over the deviation of a channel.
 #[op(f32, f16, bf16, ulp = 4)]
 pub fn normalise_image<T: Real>(#[stored(u8)] x: T, #[channel] mean: T, #[channel] scale: T) -> T {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointwise::DType;
+use pointwise::info::op;
 use pointwise_testkit::Report;
 use serde::{Deserialize, Serialize};
 use tests::accuracy::{Inputs, Subject, subjects};
@@ -92,7 +93,8 @@ impl Row {
 
     /// True if it is a gradient, of an op of one operand or of several.
     pub(crate) fn is_gradient(&self) -> bool {
-        self.op.contains("_backward")
+        let name = self.op.split_once('/').map_or(&*self.op, |(name, _)| name);
+        op(name).is_some_and(|def| def.info.is_gradient())
     }
 
     /// Inputs tried.

@@ -3,7 +3,6 @@
 //! Its kernels compare the random words of two elements at a time with one threshold. A formula with a random word could do the
 //! same, and takes 1.3 to 1.7 times as long (`docs/notebook/generators.md`).
 
-use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use pointwise_core::family::random::Dropout;
@@ -14,6 +13,7 @@ use pointwise_core::{DType, Philox, Word, philox};
 use super::cpu::{Part, RandomFn, run_random};
 use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
+use crate::kernel::choice::Params;
 use crate::kernel::{Class, Entry, Kernel, KernelPlan, OwnCall, OwnKernels, Strategy, check, convert, params};
 use crate::tensor::TensorView;
 
@@ -215,24 +215,18 @@ impl Kernels {
         let cover = cover(call.kernel, x, y.addr(), self.has_mask.then(|| mask.addr()))?;
         let entries = self.entries(x.dtype()).ok_or_else(|| check::no_kernel(&def.info, x.dtype()))?;
         let function = entries[usize::from(cover.vectors)].function(context)?;
-        let (mut source, mut target, mut flags) = (x.device_ptr(), y.addr() as u64, mask.addr() as u64);
-        let (mut n, mut head) = (cover.n, cover.head);
+        let addresses = [x.device_ptr(), y.addr() as u64, mask.addr() as u64];
         // SAFETY: the caller's contract.
-        let mut blocks = unsafe { rng.blocks() };
-        let [mut p0, mut p1, ..] = words;
-        let mut params: [*mut c_void; 8] = [
-            (&raw mut source).cast(),
-            (&raw mut target).cast(),
-            (&raw mut flags).cast(),
-            (&raw mut n).cast(),
-            (&raw mut head).cast(),
-            (&raw mut blocks).cast(),
-            (&raw mut p0).cast(),
-            (&raw mut p1).cast(),
-        ];
+        let blocks = unsafe { rng.blocks() };
+        let mut params = Params::default();
+        addresses.iter().for_each(|address| params.push(address));
+        params.push(&cover.n);
+        params.push(&cover.head);
+        params.push(&blocks);
+        words[..2].iter().for_each(|word| params.push(word));
         let held = settings.hold(context, [x].into_iter().chain(rng.view()), call.results.iter().flatten())?;
         // SAFETY: the parameters are those of every entry of dropout; cover and caller vouch for the memory.
-        unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, &mut params) }
+        unsafe { cuda::launch(function, cover.blocks, cover.threads, &held, params.pointers(None)) }
     }
 }
 

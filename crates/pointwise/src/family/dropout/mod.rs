@@ -13,10 +13,9 @@ pub use object::DropoutKernel;
 
 /// The loops and kernels, by element type.
 mod paths {
-    use super::super::KERNELS;
     use super::cpu;
 
-    pointwise_macros::host! { (crate) (KERNELS) Random; }
+    pointwise_macros::host! { (crate) (*crate::embed::embedded()) Random; }
 }
 
 static WITHOUT: Kernels = Kernels { cpu: paths::loops, entries: paths::kernels, has_mask: false };

@@ -136,7 +136,7 @@ impl Typed {
     }
 }
 
-/// An op as the host knows it: what `#[op]` makes of a function, and a table of a row.
+/// An op as the host knows it: what `#[op]` makes of a function.
 ///
 /// Its parts are checked against one another when it is made, and cannot be replaced: [`Facts`] are read through it.
 #[derive(Debug)]
@@ -277,12 +277,12 @@ impl OpDef {
         Kernel::new(self, params)
     }
 
-    /// The op of one operand with parameters. One of another number runs nothing.
+    /// The op of one operand with parameters. If the op has another number of operands, each call is an error.
     pub fn unary_with(&'static self, params: &[Number]) -> UnaryKernel {
         UnaryKernel(Kernel::new(self, params))
     }
 
-    /// The op of two operands with parameters. One of another number runs nothing.
+    /// The op of two operands with parameters. If the op has another number of operands, each call is an error.
     pub fn binary_with(&'static self, params: &[Number]) -> BinaryKernel {
         BinaryKernel(Kernel::new(self, params))
     }
@@ -292,12 +292,12 @@ impl OpDef {
         GatedKernel(Kernel::new(self, params))
     }
 
-    /// The op of three operands with parameters. One of another number runs nothing.
+    /// The op of three operands with parameters. If the op has another number of operands, each call is an error.
     pub fn ternary_with(&'static self, params: &[Number]) -> TernaryKernel {
         TernaryKernel(Kernel::new(self, params))
     }
 
-    /// The op without operands with parameters. One of another number runs nothing.
+    /// The op without operands with parameters. If the op has operands, each call is an error.
     pub fn generator_with(&'static self, params: &[Number]) -> GeneratorKernel {
         GeneratorKernel(Kernel::new(self, params))
     }

@@ -250,7 +250,8 @@ impl Kernel<'_> {
     /// Runs the op on each row.
     ///
     /// # Safety
-    /// As [`Kernel::write`]; the results are checked.
+    /// The results are checked. They share no more memory with operands and each other than
+    /// [`Shared`](super::checked::Shared) says; the pointers are their first elements, and may be written through.
     pub(super) unsafe fn write_rows<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,

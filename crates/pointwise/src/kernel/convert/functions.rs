@@ -1,4 +1,4 @@
-//! The conversions between element types: the kernels and loops of every pair.
+//! The conversions as functions of the API: of modules, tensors and views.
 
 use pointwise_core::DType;
 
@@ -13,7 +13,7 @@ pub fn to_dtype() -> ConvertKernel {
 }
 
 /// The conversions as functions.
-pub(super) mod ops {
+pub(crate) mod ops {
     use pointwise_core::DType;
 
     use crate::error::Result;
@@ -54,33 +54,5 @@ impl TensorView<'_> {
     /// The errors of [`Tensor::to_dtype`].
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         to_dtype().run(self, dtype)
-    }
-}
-
-/// The loops and kernels of every pair.
-pub(crate) mod pairs {
-    use super::super::KERNELS;
-
-    pointwise_macros::host! { (crate) (KERNELS) Conversions; }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::bits_of;
-
-    #[test]
-    fn every_pair_has_kernels() {
-        for from in DType::ALL {
-            for to in DType::ALL {
-                let (from, to) = if from == to { (bits_of(from), bits_of(to)) } else { (from, to) };
-                assert!(pairs::cpu(from, to).is_some(), "{from} {to}");
-                let entries = pairs::entries(from, to).unwrap();
-                for (found, class) in entries.iter().zip(["strided", "flat"]) {
-                    assert_eq!(found.symbol(), format!("convert_{from}_{to}_{class}"));
-                    assert!(super::super::embedded().is_empty() || found.is_embedded(), "{found:?}");
-                }
-            }
-        }
     }
 }
