@@ -62,8 +62,9 @@ pub fn layer_norm<T: Real>(
     ulp = 8,
     grad_ulp = 16,
     __hints(few_registers),
-    saves(x, residual, weight, bias, eps),
-    results(y, sum)
+    saves(weight, bias, eps),
+    results(y, sum),
+    through(sum = x + residual)
 )]
 pub fn add_layer_norm<T: Real>(
     x: T,

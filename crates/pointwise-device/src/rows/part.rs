@@ -72,6 +72,12 @@ pub(super) const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> b
     info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
 
+/// True if what a thread holds is unpacked for each round again, as its numbers in f32 would take too many registers: where
+/// [`is_crowded`] holds, and in gradients of weights that read five operands or more.
+pub(super) const fn unpacks_again(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
+    is_crowded(info, lanes, vectors) || info.weight_results != 0 && lanes > 4 && vectors * info.operands.len() >= 10
+}
+
 /// True if the formula asks for a largest or smallest value. What it sums behind that is an exponential, as in softmax: to compute it
 /// once more for the results costs more than the registers that keep it. Other sums are of cheap values.
 const fn has_extreme(rounds: &[&[Reduction]]) -> bool {
@@ -210,9 +216,9 @@ where
         row
     }
 
-    /// Returns the held bits for round `round`, or for the results if all rounds are answered: these unpack the weights. Where [`is_crowded`]
-    /// holds, the bits seem to depend on the last answer, so that compiler and assembler unpack them again: numbers that an earlier
-    /// round unpacked would keep registers.
+    /// Returns the held bits for round `round`, or for the results if all rounds are answered: these unpack the weights. Where
+    /// [`unpacks_again`] holds, the bits seem to depend on the last answer, so that compiler and assembler unpack them again:
+    /// numbers that an earlier round unpacked would keep registers.
     #[inline(always)]
     pub(super) fn again<const L: usize, const V: usize>(
         &self,
@@ -232,7 +238,7 @@ where
                 });
             });
         }
-        if const { is_crowded(&O::INFO, L, V) } && round > 0 {
+        if const { unpacks_again(&O::INFO, L, V) } && round > 0 {
             let zero = row.answers[first_answer(O::ROUNDS, round) - 1].to_bits() & self.zero;
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {

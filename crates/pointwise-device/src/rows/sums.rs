@@ -11,7 +11,7 @@ use pointwise_core::rows::{
     MAX_THREADS, RowData, RowOp, SINGLES, counted_tensors, most_threads, sum_bytes, sum_vectors,
 };
 
-use super::part::{Part, Span, all};
+use super::part::{Part, Span, all, unpacks_again};
 use super::reduce::Shared;
 use super::{Shape, few_registers};
 use crate::formula::Tensors;
@@ -132,6 +132,9 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
             });
         });
         let state = part.reduce::<E, L, V>(&held, shape.len, Some(shared));
+        if const { unpacks_again(&O::INFO, L, V) } {
+            held = part.again::<L, V>(&held, &state, O::ROUNDS.len());
+        }
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         unroll!(at most 4: j < V => {
