@@ -178,10 +178,9 @@ WEIGHTED = [name for name in NAMES if CALLS[f"{name}_backward"].op.weights]
 
 
 def backward_operands(name, shape, dtype, device):
-    """Operands of the gradients of an op with weights. A residual is 0, so that no sum is rounded."""
+    """Operands of the gradients of an op with weights."""
     op = CALLS[f"{name}_backward"].op
-    args = [tensor(shape[-1:] if k in op.weights else shape, dtype, device) for k in range(len(op.operands))]
-    return [x.zero_() if operand.name == "residual" else x for x, operand in zip(args, op.operands)]
+    return [tensor(shape[-1:] if k in op.weights else shape, dtype, device) for k in range(len(op.operands))]
 
 
 def test_which_ops_sum():
