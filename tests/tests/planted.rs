@@ -92,19 +92,14 @@ const EQUIVALENT: &[Equivalent] = &[
         "skips the choice of a half where the index is a multiple of 4, for which it shifts by 0 and chooses the same",
     ),
     equivalent(
-        "formula_softmax_f32_held::shift_first",
-        "shl.b64 %rd, %rd, 32;",
-        "the lanes of an operand that is a number, which that of a unary op never is",
-    ),
-    equivalent(
         "formula_softmax_f32_held::constant_first",
         "mov.b32 %r, 0fFF800000;",
         "the largest of a thread without a vector, which no row has",
     ),
     equivalent(
         "formula_softmax_bf16_streamed::shift_first",
-        "shl.b64 %rd, %rd, 32;",
-        "the lanes of an operand that is a number, which that of a unary op never is",
+        "shr.u32 %r, %r, 3;",
+        "more rounds than the row has vectors, whose elements do not count",
     ),
     equivalent(
         "formula_softmax_bf16_streamed::constant_first",
@@ -113,7 +108,7 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     equivalent(
         "formula_softmax_f32_held::constant_last",
-        "selp.f32 %r, %r, 0f00000000, %p;",
+        "add.rn.f32 %r, %r, 0f00000000;",
         "instead of 0 a subnormal number, which is lost in the sum",
     ),
     equivalent(
@@ -127,14 +122,14 @@ const EQUIVALENT: &[Equivalent] = &[
         "a row of several warps is a block: the way of shorter rows finds row 0 of the block and the same thread",
     ),
     equivalent(
-        "formula_rms_norm_backward_f32_held_sum::shift_first",
-        "shl.b64 %rd, %rd, 32;",
-        "the lanes of an operand that is one element, which none of these calls has",
+        "formula_rms_norm_backward_f32_held_sum::element_size_first",
+        "mul.wide.s32 %rd, %r, 4;",
+        "the place of the row of a weight, which is the same row for all",
     ),
     equivalent(
-        "formula_rms_norm_backward_f32_held_sum::unguarded_first",
-        "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
-        "`p` is off for a row that is not there alone: the last row is read in its place, for nothing",
+        "formula_rms_norm_backward_f32_held_sum::element_size_last",
+        "mul.wide.s32 %rd, %r, 4;",
+        "the place of the row of a weight, which is the same row for all",
     ),
     equivalent(
         "formula_rms_norm_backward_f32_held_sum::constant_first",
@@ -153,18 +148,18 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     equivalent(
         "formula_layer_norm_backward_bf16_held_sum::shift_first",
-        "shl.b64 %rd, %rd, 32;",
-        "the lanes of an operand that is one element, which none of these calls has",
+        "shl.b32 %r, %r, 3;",
+        "the first vector of a thread, which all of these rows have",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::element_size_first",
+        "mul.wide.s32 %rd, %r, 2;",
+        "the place of the row of a weight, which is the same row for all",
     ),
     equivalent(
         "formula_layer_norm_backward_bf16_held_sum::unguarded_first",
         "@p ld.global.v4.u32 {%r, %r, %r, %r}, [%rd]; }",
         "`p` is off for a row that is not there alone: the last row is read in its place, for nothing",
-    ),
-    equivalent(
-        "formula_layer_norm_backward_bf16_held_sum::constant_first",
-        "selp.f32 %r, %r, 0f00000000, %p;",
-        "instead of 0 a subnormal number, which is lost in the sum",
     ),
     equivalent(
         "formula_layer_norm_backward_bf16_held_sum::constant_last",
@@ -233,7 +228,7 @@ fn main() {
 
 /// The shapes of operands whose gradients are summed over rows.
 const SUMMED: [[usize; 2]; 9] =
-    [[1, 8], [4200, 8], [4200, 16], [4200, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
+    [[1, 8], [8600, 8], [8600, 16], [8600, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {

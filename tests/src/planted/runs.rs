@@ -341,11 +341,11 @@ pub fn rows(def: &'static OpDef, dtype: DType, lengths: &[usize], lie: RowsLie) 
 #[must_use]
 pub fn sums(def: &'static OpDef, dtype: DType, shapes: &[[usize; 2]]) -> Vec<Run> {
     let info = &def.info;
-    let call = move |[rows, len]: [usize; 2]| -> Run {
+    let call = move |[rows, len]: [usize; 2], most: usize| -> Run {
         Box::new(move |device| {
             let mut tensors = Vec::new();
             for k in 0..info.operands.len() {
-                let shape = if info.is_weight(k) { vec![len] } else { vec![rows, len] };
+                let shape = if info.is_weight(k) { vec![len] } else { vec![rows, most.min(len)] };
                 let bytes = tame(dtype, shape.iter().product(), k as u64 + 1);
                 tensors.push(Tensor::from_bytes(device, dtype, &bytes, shape)?);
             }
@@ -364,7 +364,8 @@ pub fn sums(def: &'static OpDef, dtype: DType, shapes: &[[usize; 2]]) -> Vec<Run
             Ok(results.iter().map(Tensor::to_bytes).collect::<Result<Vec<_>>>()?.concat())
         })
     };
-    shapes.iter().map(|&shape| call(shape)).collect()
+    // Operands other than weights have all elements, or one for each row.
+    shapes.iter().flat_map(|&shape| [call(shape, usize::MAX), call(shape, 1)]).collect()
 }
 
 /// Calls of a fused kernel on elements, whose operands are a matrix, a row and a column; and its text. All are of one structure.
