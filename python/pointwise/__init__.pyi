@@ -232,10 +232,10 @@ def bitwise_not_(input: Tensor) -> Tensor:
     """`bitwise_not` over its first operand."""
 
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is NaN; false for integers and bool."""
+    """True if x is NaN; false for integers and bool."""
 
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Whether x is infinite; false for integers, bool and f8e4m3."""
+    """True if x is infinite; false for integers, bool and f8e4m3."""
 
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Neither NaN nor infinite."""
@@ -289,7 +289,7 @@ def floor_divide_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`floor_divide` over its first operand."""
 
 def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
-    """What rounding the quotient down leaves, exact but for one rounding; the sign of b. Integers: 0 for a zero
+    """The remainder of the quotient rounded down, exact but for one rounding; the sign of b. Integers: 0 for a zero
 divisor."""
 
 def remainder_(input: Tensor | Number, other: Tensor | Number) -> Tensor:
@@ -652,7 +652,7 @@ def add_rms_norm_backward(grad_y: Tensor, grad_sum: Tensor, weight: Tensor, sum:
 def layer_norm_backward(grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `layer_norm`."""
 
-def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def add_layer_norm_backward(grad_y: Tensor, grad_sum: Tensor, weight: Tensor, bias: Tensor, sum: Tensor, *, eps: Number = 1e-05, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `add_layer_norm`."""
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
