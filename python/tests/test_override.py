@@ -103,12 +103,15 @@ def outcome(f, *args):
 def test_numbers_as_torchs(name, dtype, device):
     x = torch.tensor([-128, -3, -1, 1, 2, 100, 127], device=device).to(dtype)
     f = getattr(torch, name)
-    calls = [(f, x, n) for n in NUMBERS]
+    # A remainder by an integer 0 is an error of torch's on the CPU, and on a GPU no number that it defines.
+    undefined = name == "remainder" and x.is_cuda and dtype in INTEGERS
+    numbers = [n for n in NUMBERS if n or not undefined]
+    calls = [(f, x, n) for n in numbers]
     # Numbers of other kinds: a tensor without dimensions, and the first operand.
-    calls += [(f, x, torch.tensor(n)) for n in NUMBERS]
+    calls += [(f, x, torch.tensor(n)) for n in numbers]
     calls += [(f, torch.tensor(n), x) for n in NUMBERS]
     if hasattr(torch.Tensor, f"{name}_"):
-        calls += [(lambda x, n: getattr(x.clone(), f"{name}_")(n), x, n) for n in NUMBERS]
+        calls += [(lambda x, n: getattr(x.clone(), f"{name}_")(n), x, n) for n in numbers]
     calls += [(torch.where, x != 1, x, torch.tensor(n)) for n in NUMBERS]
     want = [outcome(*call) for call in calls]
     pointwise.override()
