@@ -434,8 +434,7 @@ fn a_row_has_a_round_for_each_reduction() {
             }
         },
     );
-    let max = quote!(::pointwise::__private::core::rows::Reduction::Max);
-    let sum = quote!(::pointwise::__private::core::rows::Reduction::Sum);
+    let [max, sum] = ["Max", "Sum"].map(reduction);
     assert_has(&text, quote!(= &[&[#max], &[#sum]];));
     // The gradient does not go through the largest: it has one sum, of the derivative by the other answer.
     assert_has(&text, quote!(= &[&[#max], &[#sum], &[#sum]];));
@@ -479,6 +478,12 @@ fn a_result_of_fewer_bits_has_no_gradient() {
     assert!(!text.contains("cut_backward"));
 }
 
+/// Returns the path of a reduction.
+fn reduction(name: &str) -> TokenStream {
+    let name = quote::format_ident!("{name}");
+    quote!(::pointwise::__private::core::rows::Reduction::#name)
+}
+
 #[test]
 fn reductions_that_need_no_answer_share_a_round() {
     let text = expansion(
@@ -492,10 +497,7 @@ fn reductions_that_need_no_answer_share_a_round() {
             }
         },
     );
-    let [max, sum] = ["Max", "Sum"].map(|name| {
-        let name = quote::format_ident!("{name}");
-        quote!(::pointwise::__private::core::rows::Reduction::#name)
-    });
+    let [max, sum] = ["Max", "Sum"].map(reduction);
     assert_has(&text, quote!(= &[&[#max, #sum], &[#sum]];));
     assert_has(&text, quote!(row_operands: 2u16, row_results: 1u16,));
 }
@@ -511,10 +513,7 @@ fn a_variance_has_no_gradient_through_its_mean() {
             }
         },
     );
-    let [mean, sum] = ["Mean", "Sum"].map(|name| {
-        let name = quote::format_ident!("{name}");
-        quote!(::pointwise::__private::core::rows::Reduction::#name)
-    });
+    let [mean, sum] = ["Mean", "Sum"].map(reduction);
     assert_has(&text, quote!(= &[&[#mean], &[#mean]];));
     // The sums of the derivatives by both answers, and none of the variance by the mean.
     assert_has(&text, quote!(= &[&[#mean], &[#mean], &[#sum, #sum]];));
@@ -532,10 +531,7 @@ fn a_reduction_that_needs_an_answer_has_a_sum_through_it() {
             }
         },
     );
-    let [mean, sum, max] = ["Mean", "Sum", "Max"].map(|name| {
-        let name = quote::format_ident!("{name}");
-        quote!(::pointwise::__private::core::rows::Reduction::#name)
-    });
+    let [mean, sum, max] = ["Mean", "Sum", "Max"].map(reduction);
     assert_has(&text, quote!(= &[&[#mean, #max], &[#sum]];));
     // By three answers, of the sum by the mean, and of the elements that are the largest.
     assert_has(&text, quote!(= &[&[#mean, #max], &[#sum], &[#sum, #sum, #sum, #sum, #sum]];));

@@ -24,8 +24,6 @@ mod power;
 
 use std::sync::OnceLock;
 
-#[cfg(feature = "family")]
-pub(crate) use crate::embed::embedded;
 use crate::kernel::{OpDef, in_order};
 
 #[cfg(feature = "family")]

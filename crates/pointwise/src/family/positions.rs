@@ -179,7 +179,7 @@ pub(super) mod ops {
 
 #[cfg(test)]
 mod tests {
-    use crate::family::embedded;
+    use crate::embed::embedded;
 
     #[test]
     fn every_entry_is_embedded() {

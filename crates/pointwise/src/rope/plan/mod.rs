@@ -241,7 +241,7 @@ fn vectors_fit(vector: u32, &Planned { dtype, pointers, .. }: &Planned<'_>, walk
         && tensors.iter().all(|tensor| tensor.addr().is_multiple_of(bytes))
 }
 
-pointwise_macros::host! { (crate) (*crate::family::embedded()) Rope; }
+pointwise_macros::host! { (crate) (*crate::embed::embedded()) Rope; }
 
 /// Finds the kernel for a plan, a source and an element type.
 pub(super) fn entry(plan: &RopePlan, source: Source, dtype: DType) -> Option<&'static Entry> {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_embedded() {
-        let kernels = crate::family::embedded();
+        let kernels = crate::embed::embedded();
         for symbol in SYMBOLS {
             assert!(
                 kernels.is_empty() || kernels.is_bound(symbol, (pointwise_core::row::of_symbol(symbol), 0)),
