@@ -10,6 +10,9 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+// The family's modules name this crate as users' name theirs.
+extern crate self as pointwise;
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -23,6 +26,7 @@ pub mod element;
 pub mod family;
 mod float16;
 pub mod formula;
+pub mod formulas;
 pub mod fp8;
 pub mod info;
 pub mod launch;
@@ -48,3 +52,12 @@ pub use num::Terms;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Stepped, Value};
 pub use op::{BinaryOp, DescribedOp, GeneratorOp, RandomOp, TernaryOp, UnaryOp, Word, Words};
 pub use philox::{Blocks, Draw, Philox, RandomWord};
+
+/// The names that the modules of the family import: here an op is its function alone.
+#[doc(hidden)]
+pub mod __family {
+    pub use pointwise_macros::family_formula as op;
+
+    pub use crate::dual::activations;
+    pub use crate::num::{Bits, Num, Real, Value};
+}

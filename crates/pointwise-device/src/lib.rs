@@ -39,7 +39,8 @@ pub mod __private {
 
 pub use pointwise_macros::op;
 
-/// The names that a module of ops imports: the same as in `pointwise::prelude`, as far as a formula can use them.
+/// The names that a module of ops imports: the same as in `pointwise::prelude`, as far as a formula can use them. The
+/// functions of the family's ops are in [`formulas`], by `use pointwise::formulas;`.
 pub mod prelude {
     pub use pointwise_core::op::Index;
     pub use pointwise_core::rows::{PerRow, Place, Row};

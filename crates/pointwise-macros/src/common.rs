@@ -4,7 +4,7 @@ mod data;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Expr, Lit, Meta, TypeParam, parse_quote};
+use syn::{Attribute, Expr, FnArg, ItemFn, Lit, Meta, TypeParam, parse_quote};
 
 use crate::rows;
 use crate::signature::{Argument, Op, OpKind, Param, ParamKind, Value};
@@ -329,13 +329,8 @@ fn formula(op: &Op) -> TokenStream {
     let core = core();
     let form = Form::of(op);
     let mut function = op.function.clone();
-    function.vis = syn::parse_quote!(pub);
     function.sig.ident = Ident::new("formula", op.name.span());
-    for input in &mut function.sig.inputs {
-        if let syn::FnArg::Typed(argument) = input {
-            argument.attrs.clear();
-        }
-    }
+    let function = callable(function);
     let (docs, type_name, ident) = (&op.docs, &op.type_name, &op.generic.ident);
     let arguments = arguments(op);
     let results: Vec<Ident> = (0..op.results.len()).map(|k| hidden(&format!("y{k}"))).collect();
@@ -360,12 +355,25 @@ fn formula(op: &Op) -> TokenStream {
     quote! {
         impl #own {
             #(#docs)*
-            #[allow(clippy::too_many_arguments)]
-            #[inline(always)]
             #function
         }
 
         #implementation
+    }
+}
+
+/// The function of an op as formulas call it: public, a part of its caller, without the attributes of arguments.
+pub(crate) fn callable(mut function: ItemFn) -> TokenStream {
+    function.vis = parse_quote!(pub);
+    for input in &mut function.sig.inputs {
+        if let FnArg::Typed(argument) = input {
+            argument.attrs.clear();
+        }
+    }
+    quote! {
+        #[allow(clippy::too_many_arguments)]
+        #[inline(always)]
+        #function
     }
 }
 

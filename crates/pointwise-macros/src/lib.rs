@@ -61,6 +61,12 @@ use words::Words;
 /// * It returns `T` or `bool`, or a tuple of 2 to 4 of these. With a row, `PerRow<T>` is a result that each row has once: its
 ///   shape has no last dimension, or one of groups.
 ///
+/// # The formula
+///
+/// It calls the methods of its bound's trait, functions beside it, other formulas (`Snake::formula(x, a)`) and the
+/// ops of the family on elements, by `use pointwise::formulas;`: `formulas::elu(x, T::constant(1.0))`. A number is
+/// `T::constant(0.5)`, in a formula of integers `T::whole(15)`.
+///
 /// # The words of the attribute
 ///
 /// | Word | Meaning |
@@ -117,6 +123,13 @@ pub fn family_op(words: proc_macro::TokenStream, function: proc_macro::TokenStre
         .and_then(|words| expand(words, function.into(), |_| pack::Pack::empty("")))
         .unwrap_or_else(|error| error.into_compile_error())
         .into()
+}
+
+/// The function of an op of the family alone, in `pointwise_core::formulas`. The words have no say there.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn family_formula(_words: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    syn::parse(function).map_or_else(syn::Error::into_compile_error, common::callable).into()
 }
 
 /// The items that an op becomes; `pack` finds its kernels by its name.

@@ -113,6 +113,21 @@ fn the_formula_stays() {
 }
 
 #[test]
+fn formulas_call_the_function_alone() {
+    let function = syn::parse_quote! {
+        /// Kept.
+        fn own<T: Real>(#[channel] x: T, #[param(default = 1.0)] a: T) -> T { x * a }
+    };
+    let expected = quote! {
+        #[allow(clippy::too_many_arguments)]
+        #[inline(always)]
+        /// Kept.
+        pub fn own<T: Real>(x: T, a: T) -> T { x * a }
+    };
+    assert_eq!(plain(crate::common::callable(function)), plain(expected));
+}
+
+#[test]
 fn data_say_what_the_signature_says() {
     let text = expansion(
         quote!(f32, f16, exact, grad = none, results(y, kept)),

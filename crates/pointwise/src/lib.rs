@@ -15,6 +15,7 @@
 //! [`rope::ROPE`] list them as data. [`prelude`] has the names that most programs use.
 //!
 //! A package makes its own ops of functions, with the attribute [`op`](macro@op); [`info::declared_ops`] lists them.
+//! [`formulas`] has the ops as functions that such a function calls.
 //!
 //! With the feature `emulator`, for tests, `Device::for_tests` gives the CPU and the first GPU, or where there is no GPU
 //! an emulated one. It runs the same kernels on the CPU and checks every access to memory.
@@ -84,7 +85,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use family::{kernels, ops};
 pub use kernel::{Operand, Strategy};
 pub use number::Number;
-pub use pointwise_core::{DType, F8E4M3, F8E5M2, Philox, Scalar, bf16, f16};
+pub use pointwise_core::{DType, F8E4M3, F8E5M2, Philox, Scalar, bf16, f16, formulas};
 pub use pointwise_macros::op;
 pub use shape::Shape;
 pub use stream::Stream;
@@ -102,6 +103,8 @@ pub mod info {
 
 /// The names that most programs use, and modules of [`op`](macro@op): `use pointwise::prelude::*;`. If such a module is
 /// compiled for the GPU, the prelude has only the names of formulas.
+///
+/// The functions of the family's ops for such formulas are in [`formulas`]: `use pointwise::formulas;`.
 pub mod prelude {
     pub use pointwise_core::op::Index;
     pub use pointwise_core::rows::{PerRow, Place, Row};
