@@ -14,6 +14,7 @@ fn main() -> pointwise::Result<()> {
     for row in mask.to_vec::<f32>()?.chunks(3) {
         println!("indices:    {row:?}");
     }
+    println!("functions:  {:?}", ops::leaky_gate(&x, 1.5, None)?.to_vec::<f32>()?);
     println!("by hand:    {:?}", ops::squared_relu(&x, 0.5)?.to_vec::<f32>()?);
     let keep = Tensor::from_slice(&device, &[true, false, true, false], [1, 4])?;
     println!("condition:  {:?}", ops::keep_where(&x, 0.0, &keep)?.0.to_vec::<f32>()?);

@@ -1,5 +1,6 @@
 //! The ops, one of each form.
 
+use pointwise::formulas;
 use pointwise::prelude::*;
 
 pub mod groups;
@@ -48,6 +49,12 @@ pub fn logistic<T: Real>(x: T) -> T {
 
 fn logistic_slope<T: Real>(grad: T, y: T) -> T {
     grad * y * (T::ONE - y)
+}
+
+/// A gated unit that calls two ops of the family by their functions.
+#[op(floats, ulp = 8, grad_ulp = 16)]
+pub fn leaky_gate<T: Real>(x: T, gate: T, #[param(default = 0.01)] slope: T) -> T {
+    formulas::leaky_relu(x, slope) * formulas::hardsigmoid(gate)
 }
 
 /// The op of a struct of one's own.

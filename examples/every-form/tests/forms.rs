@@ -85,6 +85,25 @@ fn a_mask_is_made_of_its_indices() {
     }
 }
 
+/// Two ops of the family in a formula, and the gradient through both.
+#[test]
+fn a_formula_calls_ops_of_the_family() {
+    for device in devices() {
+        let x = Tensor::from_slice(&device, &[-1.0_f32, -1.0, 2.0, 2.0], [4]).unwrap();
+        let gate = Tensor::from_slice(&device, &[0.0_f32, 3.0, 1.5, -4.0], [4]).unwrap();
+        let y = values(&ops::leaky_gate(&x, &gate, 0.5).unwrap());
+        let (of_x, of_gate) = ops::leaky_gate_backward(1.0, &x, &gate, 0.5).unwrap();
+        for (got, exact) in [
+            (y, [-0.25, -0.5, 1.5, 0.0]),
+            (values(&of_x), [0.25, 0.5, 0.75, 0.0]),
+            (values(&of_gate), [-0.5 / 6.0, 0.0, 2.0 / 6.0, 0.0]),
+        ] {
+            let is_near = |(got, exact): (&f32, f32)| (got - exact).abs() < 1e-6;
+            assert!(got.iter().zip(exact).all(is_near), "{device}: {got:?}, not {exact:?}");
+        }
+    }
+}
+
 #[test]
 fn a_struct_of_ones_own_has_parameters() {
     for device in devices() {
