@@ -26,6 +26,7 @@ pub mod element;
 pub mod family;
 mod float16;
 pub mod formula;
+#[cfg(feature = "formulas")]
 pub mod formulas;
 pub mod fp8;
 pub mod info;
@@ -54,6 +55,7 @@ pub use op::{BinaryOp, DescribedOp, GeneratorOp, RandomOp, TernaryOp, UnaryOp, W
 pub use philox::{Blocks, Draw, Philox, RandomWord};
 
 /// The names that the modules of the family import: here an op is its function alone.
+#[cfg(feature = "formulas")]
 #[doc(hidden)]
 pub mod __family {
     pub use pointwise_macros::family_formula as op;
