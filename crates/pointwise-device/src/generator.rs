@@ -71,7 +71,7 @@ where
         if in_groups && row < grid.rows {
             unroll!(i < V => { columns[i] = op.begin_group(columns[i], row); });
         }
-        unroll!(at most 4: k < at_once as usize => {
+        unroll!(if at most 4: k < at_once as usize => {
             if row + k as u32 >= grid.rows {
                 return;
             }

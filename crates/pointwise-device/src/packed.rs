@@ -8,7 +8,37 @@ use crate::memory;
 
 /// Writes out `$body` for each `$i` below `$len`, at most 16: a loop that the optimiser does not unroll would index its
 /// array in local memory.
+///
+/// `$len` is a constant, so that no code is made of the others, which optimisers would take long to remove. With `if` it is a
+/// number that they find out; with `const` `$i` is a constant, too.
 macro_rules! unroll {
+    (if at most 2: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ if $i, $len, $body, 0 1)
+    };
+    (if at most 4: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ if $i, $len, $body, 0 1 2 3)
+    };
+    (if at most 8: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ if $i, $len, $body, 0 1 2 3 4 5 6 7)
+    };
+    (if at most 10: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ if $i, $len, $body, 0 1 2 3 4 5 6 7 8 9)
+    };
+    (const at most 4: $i:ident < $len:expr => $body:block) => {
+        unroll!(@ const $i, $len, $body, 0 1 2 3)
+    };
+    (@ const $i:ident, $len:expr, $body:block, $($k:literal)*) => {
+        $(if const { $k < $len } {
+            const $i: usize = $k;
+            $body
+        })*
+    };
+    (@ if $i:ident, $len:expr, $body:block, $($k:literal)*) => {
+        $(if $k < $len {
+            let $i: usize = $k;
+            $body
+        })*
+    };
     ($i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
     };
@@ -38,7 +68,7 @@ macro_rules! unroll {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19)
     };
     (@ $i:ident, $len:expr, $body:block, $($k:literal)*) => {
-        $(if $k < $len {
+        $(if const { $k < $len } {
             let $i: usize = $k;
             $body
         })*
@@ -74,13 +104,13 @@ pub trait Packed: Element {
 #[inline(always)]
 pub unsafe fn load<E: Packed, const V: usize>(p: *const E) -> [E::Compute; V] {
     let mut lanes = [E::Compute::ZERO; V];
-    let run = run::<E>(V);
-    unroll!(part < V / run => {
+    let run = access::<E>(V);
+    unroll!(part < V / access::<E>(V) => {
         let at = part * run;
         // SAFETY: elements at .. at + run are inside the vector; the caller vouches for the rest.
         let words = unsafe { memory::load(p.add(at).cast(), run * size_of::<E>()) };
         let halves = [E::unpack(words[0]), E::unpack(words[1])];
-        unroll!(i < run => { lanes[at + i] = halves[i / per_word::<E>()][i % per_word::<E>()]; });
+        unroll!(i < access::<E>(V) => { lanes[at + i] = halves[i / per_word::<E>()][i % per_word::<E>()]; });
     });
     lanes
 }
@@ -149,11 +179,11 @@ pub unsafe fn store_by<E: Packed, const V: usize>(
     lanes: [E::Compute; V],
     pack: impl Fn([E::Compute; 8]) -> u64,
 ) {
-    let run = run::<E>(V);
-    unroll!(part < V / run => {
+    let run = access::<E>(V);
+    unroll!(part < V / access::<E>(V) => {
         let at = part * run;
         let mut halves = [[E::Compute::ZERO; 8]; 2];
-        unroll!(i < run => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i]; });
+        unroll!(i < access::<E>(V) => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[at + i]; });
         // SAFETY: as in `load`.
         unsafe {
             memory::store(p.add(at).cast(), [pack(halves[0]), pack(halves[1])], run * size_of::<E>());
@@ -162,7 +192,7 @@ pub unsafe fn store_by<E: Packed, const V: usize>(
 }
 
 /// Returns the elements of one access to a vector of `len`.
-const fn run<E: Element>(len: usize) -> usize {
+const fn access<E: Element>(len: usize) -> usize {
     if len * size_of::<E>() < 16 { len } else { 16 / size_of::<E>() }
 }
 

@@ -151,7 +151,7 @@ pub(crate) fn all_words<const V: usize>(
     let (at, blocks) = (draw.first + first, &draw.blocks);
     let asked = [const { Cell::new(false) }; MAX_RANDOM_WORDS];
     let mut words = [[0; V]; MAX_RANDOM_WORDS];
-    unroll!(at most 2: k < random.len() => {
+    unroll!(if at most 2: k < random.len() => {
         let sequence = k as u32;
         words[k] = match (random[k], placed(blocks)) {
             (Each::Element, _) => above::<V>(blocks, sequence, at),
@@ -173,10 +173,10 @@ pub(crate) fn all_words<const V: usize>(
     });
     unroll!(i < V => {
         let mut given = [RandomWord::from(0); MAX_RANDOM_WORDS];
-        unroll!(at most 2: k < random.len() => { given[k] = RandomWord::upper(words[k][i], &asked[k]); });
+        unroll!(if at most 2: k < random.len() => { given[k] = RandomWord::upper(words[k][i], &asked[k]); });
         ask(i, given);
     });
-    unroll!(at most 2: k < random.len() => {
+    unroll!(if at most 2: k < random.len() => {
         if asked[k].get() {
             let sequence = k as u32;
             if matches!(random[k], Each::Element) {
@@ -381,7 +381,7 @@ fn halves<const V: usize>(first: u64, block: impl Fn(u64) -> [u32; TWOS]) -> [u3
         // Each moves as many as those behind it need.
         let moves = #[inline(always)]
         |all: &mut [u32; MOST / 2 + TWOS], by: usize, count: usize| {
-            unroll!(at most 10: i < count => { all[i] = if skips(2 * by as u32) { all[i + by] } else { all[i] }; });
+            unroll!(if at most 10: i < count => { all[i] = if skips(2 * by as u32) { all[i + by] } else { all[i] }; });
         };
         moves(&mut all, 2, V.div_ceil(2) + 2);
         if skip % 4 != 0 {

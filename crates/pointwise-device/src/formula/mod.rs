@@ -441,7 +441,7 @@ pub unsafe fn grouped<E, F, O, const N: usize, const R: usize, const T: usize, c
             if left == 0 || thread::opaque(is_single) == 1 {
                 break;
             }
-            unroll!(at most 4: k < GROUP - 1 => {
+            unroll!(at most 3: k < GROUP - 1 => {
                 loaded[k] = loaded[k + 1];
                 results[k] = results[k + 1];
             });

@@ -114,7 +114,7 @@ impl Source for Exact {
         let mut words = [[0; 2]; 4];
         // Two entries of each run in a pair of words, or one.
         let (each, parts) = if V > 2 { (2, V / 4) } else { (1, 1) };
-        unroll!(at most 4: n < 2 * parts => {
+        unroll!(if at most 4: n < 2 * parts => {
             let at = (pairs.near + (n / parts) as u32 * pairs.apart) as usize + n % parts * each;
             // SAFETY: the caller's contract.
             words[n] = unsafe { memory::load(list.cast::<u64>().add(at).cast(), 8 * each) };

@@ -64,7 +64,7 @@ where
                 });
                 unroll!(at most 4: step < WARPS.ilog2() as usize => {
                     let half = WARPS as usize >> (step + 1);
-                    unroll!(at most 8: i < half => { parts[i] += parts[i + half]; });
+                    unroll!(if at most 8: i < half => { parts[i] += parts[i + half]; });
                 });
                 // SAFETY: the caller's contract.
                 unsafe { store::<E, O, 1>(k, results[k], column as i64, [parts[0]], [Logic(false)]) };

@@ -9,7 +9,7 @@ use pointwise_core::{Logic, OpInfo, Word};
 
 use super::Shape;
 use super::elements::{Lanes, store};
-use super::reduce::{Shared, Sums};
+use super::reduce::{Shared, Sums, count};
 use super::sums::{add_sums, sum_at};
 use crate::element::Bool;
 use crate::formula::{Places, Tensors, place, splat};
@@ -207,10 +207,10 @@ where
         shared: Option<Shared>,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
-        unroll!(at most 4: round < O::ROUNDS.len() => {
-            let mut sums = Sums::<L>::new::<O>(round);
-            self.add::<E, L, V>(&mut sums, round, &self.again::<L, V>(held, &row, round), &row, self.thread);
-            sums.finish::<O>(round, &mut row, self.threads, shared);
+        unroll!(const at most 4: ROUND < O::ROUNDS.len() => {
+            let mut sums = Sums::<L>::new::<O, ROUND>();
+            self.add::<E, L, V, ROUND>(&mut sums, &self.again::<L, V>(held, &row, ROUND), &row, self.thread);
+            sums.finish::<O, ROUND>(&mut row, self.threads, shared);
         });
         self.op.solve(&mut row);
         row
@@ -262,16 +262,16 @@ where
         is_single: bool,
     ) -> RowState<f32> {
         let mut row = RowState::new(len, E::DTYPE);
-        unroll!(at most 4: round < O::ROUNDS.len() => {
-            let mut sums = Sums::<L>::new::<O>(round);
+        unroll!(const at most 4: ROUND < O::ROUNDS.len() => {
+            let mut sums = Sums::<L>::new::<O, ROUND>();
             let mut index = self.thread;
             while index < self.len.div_ceil(L as u32) {
                 thread::no_unrolling();
                 // SAFETY: the caller's contract.
-                unsafe { self.add_loaded::<E, L, V>(&mut sums, round, &row, index, is_single) };
-                index += self.threads * V as u32;
+                unsafe { self.add_loaded::<E, L, V, ROUND>(&mut sums, &row, index, is_single) };
+                index += self.threads * if is_single { 1 } else { V as u32 };
             }
-            sums.finish::<O>(round, &mut row, self.threads, None);
+            sums.finish::<O, ROUND>(&mut row, self.threads, None);
         });
         self.op.solve(&mut row);
         row
@@ -280,10 +280,9 @@ where
     /// Adds what loaded vectors give to the reductions of a round. All are computed, and those that are not there do not count:
     /// without branches, what a round has computed serves the next.
     #[inline(always)]
-    fn add<E: Packed, const L: usize, const V: usize>(
+    fn add<E: Packed, const L: usize, const V: usize, const ROUND: usize>(
         &self,
         sums: &mut Sums<L>,
-        round: usize,
         held: &[[[u64; 2]; N]; V],
         row: &RowState<f32>,
         index: u32,
@@ -293,17 +292,17 @@ where
             let lanes = self.lanes::<E, L>(&held[j]);
             let mut given = [[0.0; L]; MAX_GIVEN];
             unroll!(l < L => {
-                let each = self.op.given(round, lanes.values[l], lanes.truths[l], row, first + l as u32);
-                unroll!(at most 9: k < MAX_GIVEN => {
+                let each = self.op.given(ROUND, lanes.values[l], lanes.truths[l], row, first + l as u32);
+                unroll!(at most 9: k < count::<O>(ROUND) => {
                     given[k][l] = each[k];
-                    if k < O::ROUNDS[round].len() && const { !STREAMED && has_extreme(O::ROUNDS) } && round > 0 {
+                    if const { !STREAMED && has_extreme(O::ROUNDS) && ROUND > 0 } {
                         // Not in the branch below, where the results would not find it.
                         thread::computed_here(each[k]);
                     }
                 });
             });
             if first < self.len {
-                sums.add::<O>(round, &given, !STREAMED && j == 0);
+                sums.add::<O, ROUND>(&given, !STREAMED && j == 0);
             }
         });
     }
@@ -313,10 +312,9 @@ where
     /// # Safety
     /// The conditions of [`held`](super::held), but for alignment if `is_single`.
     #[inline(always)]
-    pub(super) unsafe fn add_loaded<E: Packed, const L: usize, const V: usize>(
+    pub(super) unsafe fn add_loaded<E: Packed, const L: usize, const V: usize, const ROUND: usize>(
         &self,
         sums: &mut Sums<L>,
-        round: usize,
         row: &RowState<f32>,
         index: u32,
         is_single: bool,
@@ -324,18 +322,16 @@ where
         if !is_single {
             // SAFETY: the caller's contract.
             let held = unsafe { self.load::<E, L, V, true>(index, all::<N>()) };
-            self.add::<E, L, V>(sums, round, &held, row, index);
+            self.add::<E, L, V, ROUND>(sums, &held, row, index);
             return;
         }
-        unroll!(at most 4: j < V => {
-            let first = (index + j as u32 * self.threads) * L as u32;
-            unroll!(l < L => {
-                let at = first + l as u32;
-                // SAFETY: as above.
-                let lanes = self.lanes::<E, 1>(&unsafe { self.single::<E>(first, l) });
-                let each = self.op.given(round, lanes.values[0], lanes.truths[0], row, at);
-                sums.add_one::<O>(round, l, &each, at < self.len);
-            });
+        let first = index * L as u32;
+        unroll!(l < L => {
+            let at = first + l as u32;
+            // SAFETY: as above.
+            let lanes = self.lanes::<E, 1>(&unsafe { self.single::<E>(first, l) });
+            let each = self.op.given(ROUND, lanes.values[0], lanes.truths[0], row, at);
+            sums.add_one::<O, ROUND>(l, &each, at < self.len);
         });
     }
 
@@ -379,11 +375,11 @@ where
             let mut bits = [[[0; 2]; N]; 4];
             // So many are under way together: sums take registers, too.
             let count = if SUMS { 1 } else { 4 };
-            unroll!(at most 4: i < count => {
+            unroll!(if at most 4: i < count => {
                 // SAFETY: the element is of the row, if it is read; the caller's contract.
                 bits[i] = unsafe { self.single::<E>(first + i as u32 * self.threads, 0) };
             });
-            unroll!(at most 4: i < count => {
+            unroll!(if at most 4: i < count => {
                 let at = first + i as u32 * self.threads;
                 if at < self.len {
                     let results = self.results(&self.lanes::<E, 1>(&bits[i]), row, at);

@@ -15,20 +15,23 @@ pub(super) struct Sums<const L: usize> {
     parts: [[f32; L]; MAX_GIVEN],
 }
 
-/// Returns reduction `k` of a round, if it has so many.
+/// Returns the number of reductions of a round, 0 if there is no such round.
+pub(super) const fn count<O: RowData>(round: usize) -> usize {
+    if round < O::ROUNDS.len() { O::ROUNDS[round].len() } else { 0 }
+}
+
+/// Returns reduction `k` of a round.
 #[inline(always)]
-fn reduction<O: RowData>(round: usize, k: usize) -> Option<Reduction> {
-    if k < O::ROUNDS[round].len() { Some(O::ROUNDS[round][k]) } else { None }
+fn reduction<O: RowData>(round: usize, k: usize) -> Reduction {
+    O::ROUNDS[round][k]
 }
 
 impl<const L: usize> Sums<L> {
     #[inline(always)]
-    pub(super) fn new<O: RowData>(round: usize) -> Self {
+    pub(super) fn new<O: RowData, const ROUND: usize>() -> Self {
         let mut parts = [[0.0; L]; MAX_GIVEN];
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                parts[k] = [reduction.neutral(); L];
-            }
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            parts[k] = [reduction::<O>(ROUND, k).neutral(); L];
         });
         Sums { parts }
     }
@@ -36,106 +39,96 @@ impl<const L: usize> Sums<L> {
     /// Adds what the elements of a vector give. A sum is not added to the zero that it `begins` with: a sum of -0 alone gets it in the
     /// end.
     #[inline(always)]
-    pub(super) fn add<O: RowData>(&mut self, round: usize, given: &[[f32; L]; MAX_GIVEN], begins: bool) {
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                unroll!(l < L => {
-                    self.parts[k][l] = match reduction {
-                        Reduction::Sum | Reduction::Mean if begins => given[k][l],
-                        _ => reduction.join(self.parts[k][l], given[k][l]),
-                    };
-                });
-            }
+    pub(super) fn add<O: RowData, const ROUND: usize>(&mut self, given: &[[f32; L]; MAX_GIVEN], begins: bool) {
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            let reduction = reduction::<O>(ROUND, k);
+            unroll!(l < L => {
+                self.parts[k][l] = match reduction {
+                    Reduction::Sum | Reduction::Mean if begins => given[k][l],
+                    _ => reduction.join(self.parts[k][l], given[k][l]),
+                };
+            });
         });
     }
 
     /// Adds what an element gives to a lane, if it counts.
     #[inline(always)]
-    pub(super) fn add_one<O: RowData>(&mut self, round: usize, l: usize, given: &[f32; MAX_GIVEN], counts: bool) {
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                let joined = reduction.join(self.parts[k][l], given[k]);
-                self.parts[k][l] = if counts { joined } else { self.parts[k][l] };
-            }
+    pub(super) fn add_one<O: RowData, const ROUND: usize>(&mut self, l: usize, given: &[f32; MAX_GIVEN], counts: bool) {
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            let joined = reduction::<O>(ROUND, k).join(self.parts[k][l], given[k]);
+            self.parts[k][l] = if counts { joined } else { self.parts[k][l] };
         });
     }
 
     /// Reduces the lanes of a vector, then those of the row's threads, and puts the answers into `row`. A thread that has several rows
     /// knows its place in shared memory; for one row it takes more to keep it.
     #[inline(always)]
-    pub(super) fn finish<O: RowData>(
+    pub(super) fn finish<O: RowData, const ROUND: usize>(
         mut self,
-        round: usize,
         row: &mut RowState<f32>,
         threads: u32,
         shared: Option<Shared>,
     ) {
-        let first = first_answer(O::ROUNDS, round);
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                unroll!(at most 4: step < 4 => {
-                    let half = L >> (step + 1);
-                    unroll!(at most 8: l < half => {
-                        self.parts[k][l] = reduction.join(self.parts[k][l], self.parts[k][l + half]);
-                    });
+        let first = first_answer(O::ROUNDS, ROUND);
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            unroll!(at most 4: step < 4 => {
+                let half = L >> (step + 1);
+                unroll!(if at most 8: l < half => {
+                    self.parts[k][l] = reduction::<O>(ROUND, k).join(self.parts[k][l], self.parts[k][l + half]);
                 });
-            }
+            });
         });
-        self.within_warp::<O>(round, threads);
+        self.within_warp::<O, ROUND>(threads);
         if threads > WARP {
             let (thread, warps) = (thread::thread_idx_x(), threads / WARP);
             let own = match shared {
                 Some(own) => own,
                 None => Shared::new(),
             };
-            unroll!(at most 9: k < MAX_GIVEN => {
-                if reduction::<O>(round, k).is_some() && thread % WARP == 0 {
+            unroll!(at most 9: k < count::<O>(ROUND) => {
+                if thread % WARP == 0 {
                     own.put((first + k) as u32 * WARPS + thread / WARP, self.parts[k][0]);
                 }
             });
             thread::sync_threads();
-            unroll!(at most 9: k < MAX_GIVEN => {
-                if let Some(reduction) = reduction::<O>(round, k) {
-                    // Every warp has the answer. There are places for as many warps as a row may have.
-                    let warp = thread % WARPS;
-                    let part = own.get((first + k) as u32 * WARPS);
-                    self.parts[k][0] = if warp < warps { part } else { reduction.neutral() };
-                }
+            unroll!(at most 9: k < count::<O>(ROUND) => {
+                // Every warp has the answer. There are places for as many warps as a row may have.
+                let warp = thread % WARPS;
+                let part = own.get((first + k) as u32 * WARPS);
+                self.parts[k][0] = if warp < warps { part } else { reduction::<O>(ROUND, k).neutral() };
             });
-            self.within_warp::<O>(round, WARPS);
+            self.within_warp::<O, ROUND>(WARPS);
         }
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                let all = reduction.join(self.parts[k][0], reduction.neutral());
-                row.answers[first + k] = reduction.finish(all, row.len);
-            }
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            let reduction = reduction::<O>(ROUND, k);
+            let all = reduction.join(self.parts[k][0], reduction.neutral());
+            row.answers[first + k] = reduction.finish(all, row.len);
         });
     }
 
     /// Joins the parts of `threads` neighbours in a warp, the same bits in each: all reductions step by step together, so that none
     /// waits for another's steps.
     #[inline(always)]
-    fn within_warp<O: RowData>(&mut self, round: usize, threads: u32) {
+    fn within_warp<O: RowData, const ROUND: usize>(&mut self, threads: u32) {
         if threads >= WARP {
             // One question for all steps.
-            unroll!(at most 8: step < 5 => { self.join_apart::<O>(round, WARP >> (step + 1)); });
+            unroll!(at most 8: step < 5 => { self.join_apart::<O, ROUND>(WARP >> (step + 1)); });
             return;
         }
         unroll!(at most 4: step < 4 => {
             let apart = WARP >> (step + 2);
             if apart < threads {
-                self.join_apart::<O>(round, apart);
+                self.join_apart::<O, ROUND>(apart);
             }
         });
     }
 
     /// Joins the parts of threads whose indices in the warp differ by `apart` in one bit.
     #[inline(always)]
-    fn join_apart<O: RowData>(&mut self, round: usize, apart: u32) {
-        unroll!(at most 9: k < MAX_GIVEN => {
-            if let Some(reduction) = reduction::<O>(round, k) {
-                self.parts[k][0] = reduction.join(self.parts[k][0], exchanged(self.parts[k][0], apart));
-            }
+    fn join_apart<O: RowData, const ROUND: usize>(&mut self, apart: u32) {
+        unroll!(at most 9: k < count::<O>(ROUND) => {
+            let other = exchanged(self.parts[k][0], apart);
+            self.parts[k][0] = reduction::<O>(ROUND, k).join(self.parts[k][0], other);
         });
     }
 }
