@@ -3,14 +3,12 @@
 //!
 //! The first line names compiler and assembler. With others the figures are others, and nothing is compared.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use pointwise_build::Sm;
 use pointwise_build::ptxas::Figures;
-use pointwise_core::DType;
 
 use crate::shell::root;
 
@@ -50,47 +48,22 @@ pub(crate) fn compare(tools: &str, figures: &[Figures]) -> Result<()> {
     )
 }
 
-/// The file: a line for each op and element type, of its entries with registers and bytes of code.
+/// The file: a line for each entry, with registers and bytes of code.
 fn text(tools: &str, figures: &[Figures]) -> String {
-    let mut rows: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
-    for entry in figures {
-        let (row, variant) = split(&entry.name);
-        rows.entry(row).or_default().insert(variant, format!("{}/{}", entry.registers, entry.code));
-    }
-    let mut text = format!("# {TARGET}, {tools}. Entries as VARIANT REGISTERS/BYTES.\n");
-    for (row, entries) in rows {
-        let entries: Vec<String> = entries.iter().map(|(variant, figures)| format!("{variant} {figures}")).collect();
-        let _ = writeln!(text, "{row}: {}", entries.join(", "));
-    }
-    text
-}
-
-/// An entry's name as op and element type, and the variant behind them.
-fn split(name: &str) -> (&str, &str) {
-    let ends = name.match_indices('_').map(|(at, _)| at);
-    let last =
-        ends.rev().find(|&at| name[..at].rsplit('_').next().is_some_and(|word| DType::from_name(word).is_some()));
-    last.map_or((name, "entry"), |at| (&name[..at], &name[at + 1..]))
+    let mut lines: Vec<String> =
+        figures.iter().map(|entry| format!("{} {}/{}\n", entry.name, entry.registers, entry.code)).collect();
+    lines.sort_unstable();
+    format!("# {TARGET}, {tools}. Entries as NAME REGISTERS/BYTES.\n{}", lines.concat())
 }
 
 /// The lines that differ, as a diff has them.
 fn differences(before: &str, now: &str) -> Vec<String> {
-    let rows = |text: &'_ str| -> BTreeMap<String, String> {
-        let pairs = text.lines().skip(1).filter_map(|line| line.split_once(": "));
-        pairs.map(|(row, entries)| (row.to_owned(), entries.to_owned())).collect()
-    };
-    let (before, now) = (rows(before), rows(now));
-    let mut lines = Vec::new();
-    for (row, entries) in &before {
-        match now.get(row) {
-            Some(other) if other == entries => {}
-            Some(other) => lines.push(format!("- {row}: {entries}\n+ {row}: {other}")),
-            None => lines.push(format!("- {row}: {entries}")),
-        }
-    }
-    let new = now.iter().filter(|(row, _)| !before.contains_key(*row));
-    lines.extend(new.map(|(row, entries)| format!("+ {row}: {entries}")));
-    lines
+    let lines = |text: &str| -> BTreeSet<String> { text.lines().skip(1).map(str::to_owned).collect() };
+    let (before, now) = (lines(before), lines(now));
+    // The old line of an entry is before its new one.
+    let mut differences: Vec<_> = before.symmetric_difference(&now).collect();
+    differences.sort_by_key(|&line| (line.split(' ').next(), !before.contains(line)));
+    differences.iter().map(|&line| format!("{} {line}", if before.contains(line) { '-' } else { '+' })).collect()
 }
 
 #[cfg(test)]
@@ -98,18 +71,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_split_behind_the_element_type() {
-        assert_eq!(split("unary_round_decimals_f32_register_copy"), ("unary_round_decimals_f32", "register_copy"));
-        assert_eq!(split("convert_f32_f8e4m3_flat"), ("convert_f32_f8e4m3", "flat"));
-        assert_eq!(split("binary_lookup_pairs_flat"), ("binary_lookup_pairs_flat", "entry"));
-    }
-
-    #[test]
     fn what_differs_is_shown() {
-        let before = "# tools\na: flat 16/100\nb: flat 16/100\nc: flat 1/2\n";
-        let now = "# tools\na: flat 16/100\nb: flat 17/100\nd: flat 3/4\n";
+        let before = "# tools\na_flat 16/100\nb_flat 16/100\nc_flat 1/2\n";
+        let now = "# tools\na_flat 16/100\nb_flat 17/100\nd_flat 3/4\n";
         let lines = differences(before, now);
-        assert_eq!(lines, ["- b: flat 16/100\n+ b: flat 17/100", "- c: flat 1/2", "+ d: flat 3/4"]);
+        assert_eq!(lines, ["- b_flat 16/100", "+ b_flat 17/100", "- c_flat 1/2", "+ d_flat 3/4"]);
         assert!(differences(before, before).is_empty());
     }
 }

@@ -134,19 +134,11 @@ fn instructions(ptx: &str) -> usize {
     body.lines().map(str::trim).filter(is_one).count()
 }
 
-/// The registers of a kernel and the bytes of its code, by the lines `ENTRY: VARIANT REGISTERS/BYTES, ..` of a text.
+/// The registers of a kernel and the bytes of its code, by the lines `NAME REGISTERS/BYTES` of a text.
 fn machine_code(kernel: &str, text: &str) -> Option<(u32, u32)> {
-    let lines = text.lines().filter_map(|line| line.split_once(": "));
-    let variants = lines.filter(|(entry, _)| kernel.starts_with(entry));
-    variants.flat_map(|(entry, variants)| variants.split(", ").map(move |variant| (entry, variant))).find_map(
-        |(entry, variant)| {
-            let (name, figures) = variant.rsplit_once(' ')?;
-            // A kernel without variants is an `entry`.
-            let is_it = kernel.strip_prefix(entry)? == if name == "entry" { String::new() } else { format!("_{name}") };
-            let (registers, bytes) = figures.split_once('/').filter(|_| is_it)?;
-            Some((registers.parse().ok()?, bytes.parse().ok()?))
-        },
-    )
+    let figures = text.lines().find_map(|line| line.strip_prefix(kernel)?.strip_prefix(' '))?;
+    let (registers, bytes) = figures.split_once('/')?;
+    Some((registers.parse().ok()?, bytes.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -176,8 +168,8 @@ mod tests {
 
     #[test]
     fn machine_code_is_that_of_the_kernel() {
-        let text = "# sm_90. Entries as VARIANT REGISTERS/BYTES.\nlookup_flat: entry 38/5376\nunary_ge_f32: flat 8/9\n\
-                    unary_gelu_f32: flat 30/3840, strided 31/5248\n";
+        let text = "# sm_90. Entries as NAME REGISTERS/BYTES.\nlookup_flat 38/5376\nunary_ge_f32_flat 8/9\n\
+                    unary_gelu_f32_flat 30/3840\nunary_gelu_f32_strided 31/5248\n";
         assert_eq!(machine_code("unary_gelu_f32_strided", text), Some((31, 5248)));
         assert_eq!(machine_code("lookup_flat", text), Some((38, 5376)));
         assert_eq!(machine_code("unary_gelu_f32_rows", text), None);
