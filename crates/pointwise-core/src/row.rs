@@ -122,7 +122,7 @@ const fn text(info: &OpInfo) -> u64 {
 }
 
 /// Returns the word of a row at some types. The fields that memory safety depends on are its upper half, four bits
-/// each: rows that differ in them never share a word. The lower half is a hash of the rest.
+/// each, below those of the class: rows that differ in them never share a word. The lower half is a hash of the rest.
 const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> u64 {
     let fields = [
         info.kind as u64,
@@ -140,6 +140,46 @@ const fn word(info: &OpInfo, [first, others, result]: [DType; 3], text: u64) -> 
         i += 1;
     }
     word << 32 | (text ^ text >> 32) as u32 as u64
+}
+
+/// The class of an entry, which decides what a launch passes to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryClass {
+    /// A formula of tensors that lie flat.
+    Flat = 1,
+    /// A formula along rows of tensors.
+    Rows,
+    /// A formula of tensors with any strides.
+    Strided,
+    /// A formula by a table of its results.
+    Table,
+    /// A formula of one element over registers, which nothing launches.
+    Body,
+    /// An op on rows in registers.
+    Held,
+    /// An op on rows that are read once for each round.
+    Streamed,
+    /// As `Held`, with sums over rows.
+    HeldSum,
+    /// As `Streamed`, with sums over rows.
+    StreamedSum,
+    /// The sums of all chunks of rows.
+    Fold,
+    /// Single elements of a generator or of dropout.
+    Direct,
+    /// Vectors of a generator or of dropout.
+    Vectors,
+}
+
+/// Bits of a class, the upper ones of a word.
+const CLASS_BITS: u32 = 4;
+
+/// Returns the word of an entry of a class: `word` is the row's, whose upper bits are 0.
+#[must_use]
+#[track_caller]
+pub const fn of_class(word: u64, class: EntryClass) -> u64 {
+    assert!(word >> (64 - CLASS_BITS) == 0, "the word has a class");
+    (class as u64) << (64 - CLASS_BITS) | word
 }
 
 /// Checks kind and number of parameters.
@@ -171,20 +211,6 @@ pub const fn check_generator<O: DescribedOp + GeneratorOp>(dtype: DType, source:
     assert!(own == word, "the definition and its kernels are of different generators");
 }
 
-/// Checks that a kernel's name ends with that of its class. Every kernel does, and what it is passed depends on its class.
-#[track_caller]
-pub const fn check_class(symbol: &str, class: &str) {
-    let (symbol, class) = (symbol.as_bytes(), class.as_bytes());
-    assert!(symbol.len() > class.len(), "the kernel's name does not say its class");
-    let start = symbol.len() - class.len();
-    assert!(symbol[start - 1] == b'_', "the kernel's name does not say its class");
-    let mut i = 0;
-    while i < class.len() {
-        assert!(symbol[start + i] == class[i], "the kernel's name says another class");
-        i += 1;
-    }
-}
-
 /// Returns the word of dropout of elements `E`.
 #[must_use]
 #[track_caller]
@@ -195,13 +221,15 @@ pub const fn of_random<E: Element, O: DescribedOp + RandomOp<E::Compute>>() -> u
     word(info, [E::DTYPE; 3], O::TEXT)
 }
 
-/// The upper bits of a formula's word, which hold the element type; [`of_data`] is below.
+/// The bits of a formula's word below the class, which hold the element type; [`of_data`] is below.
 const DTYPE_BITS: u32 = 4;
+/// The bits of [`of_data`].
+const DATA_BITS: u32 = 64 - CLASS_BITS - DTYPE_BITS;
 
 /// Returns the word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
 ///
-/// The fields that memory safety depends on are in the upper bits: the element type, the numbers of operands, results
-/// and parameter words, the bools among operands and results, and a bit for random words. A hash of the rest is below.
+/// The fields that memory safety depends on are in the upper bits, below the class: the element type, the numbers of operands,
+/// results and parameter words, the bools among operands and results, and a bit for random words. A hash of the rest is below.
 #[must_use]
 #[track_caller]
 pub const fn of_formula<E: Element, O, const N: usize, const R: usize>(source: u64) -> u64
@@ -213,7 +241,7 @@ where
     check_counts(info, N, R);
     assert!(E::DTYPE as u64 >> DTYPE_BITS == 0);
     assert!(E::DTYPE.is_float() || !info.has_stored(), "only floats are computed from operands of other types");
-    (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
+    (E::DTYPE as u64) << DATA_BITS | of_data(info, source)
 }
 
 /// Returns the word of an op on rows of elements `E`, as [`of_formula`].
@@ -233,7 +261,7 @@ where
         round += 1;
     }
     assert!(first_answer(O::ROUNDS, O::ROUNDS.len()) <= MAX_ANSWERS);
-    (E::DTYPE as u64) << (64 - DTYPE_BITS) | of_data(info, source)
+    (E::DTYPE as u64) << DATA_BITS | of_data(info, source)
 }
 
 /// Checks the numbers of tensors and parameters.
@@ -284,14 +312,16 @@ pub const fn slots(info: &OpInfo) -> u128 {
 /// Checks that the data of an op's definition are the data in `word`, a result of [`of_formula`], and `slots`.
 #[track_caller]
 pub const fn check_data(info: &OpInfo, source: u64, word: u64, slots: u128) {
-    assert!(
-        of_data(info, source) == word << DTYPE_BITS >> DTYPE_BITS,
-        "the op's row differs by the type of its parameters"
-    );
+    assert!(of_data(info, source) == data_of(word), "the op's row differs by the type of its parameters");
     assert!(self::slots(info) == slots, "the op's row differs by the types of its operands and results");
 }
 
-/// Returns the word of [`of_formula`] without the element type.
+/// Returns a word of [`of_formula`] without the element type.
+const fn data_of(word: u64) -> u64 {
+    word & ((1 << DATA_BITS) - 1)
+}
+
+/// Returns the part of a word of [`of_formula`] that is the same for all element types.
 const fn of_data(info: &OpInfo, source: u64) -> u64 {
     let (word, left) = shape(info);
     let mut hash = (text(info) ^ source).wrapping_mul(PRIME);
@@ -340,7 +370,7 @@ const fn shape(info: &OpInfo) -> (u64, u32) {
         (info.has_place() as u64, 1),
         (info.is_of_rows() as u64, 1),
     ];
-    let (mut word, mut left, mut i) = (0, 64 - DTYPE_BITS, 0);
+    let (mut word, mut left, mut i) = (0, DATA_BITS, 0);
     while i < fields.len() {
         let (field, bits) = fields[i];
         assert!(field >> bits == 0);
@@ -358,7 +388,7 @@ pub const fn check_pairs(word: u64) {
     const PAIRS: OpInfo = OpInfo { operands: &["a", "b"], ..OpInfo::FORMULA };
     const PREDICATE: OpInfo = OpInfo { result_types: &[Some(DType::Bool)], ..PAIRS };
     let (of_pairs, left) = shape(&PAIRS);
-    let own = word << DTYPE_BITS >> DTYPE_BITS >> left;
+    let own = data_of(word) >> left;
     assert!(own == of_pairs || own == shape(&PREDICATE).0, "a table of pairs is of two operands and nothing else");
 }
 
@@ -415,9 +445,9 @@ mod tests {
     fn types_and_counts_stand_in_the_word() {
         let f32s = of_formula::<f32, One, 1, 1>(0);
         let f16s = of_formula::<f16, One, 1, 1>(0);
-        assert!(f32s != f16s && f32s << DTYPE_BITS == f16s << DTYPE_BITS);
+        assert!(f32s != f16s && data_of(f32s) == data_of(f16s));
         let two = of_formula::<f32, Two<false, false>, 2, 1>(0);
-        assert_eq!([f32s, two].map(|word| word >> 48 & 0xfff), [0x111, 0x210]);
+        assert_eq!([f32s, two].map(|word| word >> 44 & 0xfff), [0x111, 0x210]);
         check_data(&One::INFO, 0, f32s, slots(&One::INFO));
         assert_formulas_differ();
         assert_ne!(of_symbol("convert_f32_f16_flat"), of_symbol("convert_f16_f32_flat"));
@@ -448,12 +478,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_its_class() {
-        check_class("formula_a_f32_rows", "rows");
-        for (symbol, class) in [("formula_a_f32_flat", "rows"), ("formula_arows", "rows"), ("rows", "rows"), ("", "x")]
-        {
-            assert!(std::panic::catch_unwind(|| check_class(symbol, class)).is_err(), "{symbol}");
-        }
+    fn classes_stand_in_the_word() {
+        let word = of_formula::<f32, One, 1, 1>(0);
+        let [flat, rows] = [EntryClass::Flat, EntryClass::Rows].map(|class| of_class(word, class));
+        assert_eq!([flat, rows].map(|word| word >> (64 - CLASS_BITS)), [1, 2]);
+        assert_eq!(flat << CLASS_BITS, rows << CLASS_BITS);
+        assert!(std::panic::catch_unwind(|| of_class(flat, EntryClass::Rows)).is_err());
+        // Kernels that belong to no op have all bits.
+        assert!((EntryClass::Vectors as u64) < (1 << CLASS_BITS) - 1);
     }
 
     #[test]
@@ -516,10 +548,10 @@ mod tests {
             of_formula::<f32, Two<false, true>, 2, 1>(0),
             of_formula::<f32, Two<false, false>, 2, 1>(1),
         ];
-        let upper: std::collections::BTreeSet<u64> = words[..4].iter().map(|word| word >> 26).collect();
+        let upper: std::collections::BTreeSet<u64> = words[..4].iter().map(|word| word >> 22).collect();
         assert_eq!(upper.len(), 4);
-        assert_eq!(words[0] >> 26, words[4] >> 26);
+        assert_eq!(words[0] >> 22, words[4] >> 22);
         assert_ne!(words[0], words[4]);
-        assert_eq!(words[0] >> 48, (DType::F32 as u64) << 12 | 0x210);
+        assert_eq!(words[0] >> 44, (DType::F32 as u64) << 12 | 0x210);
     }
 }

@@ -4,19 +4,15 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 use crate::common::hidden;
-use crate::entry::Entry;
+use crate::entry::{Class, Entry};
 use crate::words::Type;
 
-/// The classes, in the order of `Class::ALL`.
-const CLASSES: [&str; 3] = ["flat", "rows", "strided"];
+/// The classes, in the order of `Class::ALL` of the host.
+const CLASSES: [Class; 3] = [Class::Flat, Class::Rows, Class::Strided];
 /// The classes of ops on rows, in the order of `RowClass::ALL`.
-const ROW_CLASSES: [&str; 2] = ["held", "streamed"];
+const ROW_CLASSES: [Class; 2] = [Class::Held, Class::Streamed];
 /// The classes beside them, of gradients of weights: sums over rows, and the sum of these.
-const SUM_CLASSES: [&str; 3] = ["held_sum", "streamed_sum", "fold"];
-/// The kernel beside them, of ops that have it.
-const TABLE: &str = "table";
-/// The formula of one element over registers, which fusion at run time puts into its kernels.
-const BODY: &str = "body";
+const SUM_CLASSES: [Class; 3] = [Class::HeldSum, Class::StreamedSum, Class::Fold];
 
 /// As in `pointwise_core::launch`.
 const GROUPED_TENSORS: usize = 4;
@@ -90,8 +86,16 @@ impl Entries {
         if self.is_generic { quote!(#name<#ty>) } else { quote!(#name) }
     }
 
-    fn symbol(&self, each: Type, class: &str) -> String {
-        format!("{}_{}_{class}", self.symbol, each.name())
+    fn symbol(&self, each: Type, class: Class) -> String {
+        format!("{}_{}_{}", self.symbol, each.name(), class.name())
+    }
+
+    /// The word that binds an entry of a class to the op.
+    fn word(&self, element: &TokenStream, this: &TokenStream, class: Class) -> TokenStream {
+        let (core, source) = (self.core(), &self.source);
+        let (operands, results) = (self.operands.len(), self.results.len());
+        let of_op = Ident::new(if self.is_of_rows { "of_rows" } else { "of_formula" }, Span::call_site());
+        class.word(&core, &quote!(#core::row::#of_op::<#element, #this, #operands, #results>(#source)))
     }
 
     /// The element type, and the struct at its compute type.
@@ -120,18 +124,17 @@ impl Entries {
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
         if self.is_of_rows {
-            let sums = self.has_weights().then_some(SUM_CLASSES[..2].iter()).into_iter().flatten();
-            let fold = self.has_weights().then(|| self.fold(each, abi));
-            return ROW_CLASSES.iter().chain(sums).map(|class| self.entry(each, class, abi)).chain(fold).collect();
+            let sums = if self.has_weights() { &SUM_CLASSES[..] } else { &[] };
+            return ROW_CLASSES.iter().chain(sums).map(|&class| self.entry(each, class, abi)).collect();
         }
-        let table = self.has_codes(each).then_some(&TABLE);
-        let body = self.has_body(each).then(|| self.body(each, abi));
-        CLASSES.iter().chain(table).map(|class| self.entry(each, class, abi)).chain(body).collect()
+        let table = self.has_codes(each).then_some(Class::Table);
+        let body = self.has_body(each).then_some(Class::Body);
+        CLASSES.into_iter().chain(table).chain(body).map(|class| self.entry(each, class, abi)).collect()
     }
 
     /// The entry of the formula of one element: operands and results are words.
     fn body(&self, each: Type, abi: &TokenStream) -> TokenStream {
-        let (core, root, source) = (self.core(), &self.root, &self.source);
+        let (core, root) = (self.core(), &self.root);
         let (operands, results) = (self.operands.len(), self.results.len());
         let (element, this) = self.typed(each);
         let word = if each == Type::I64 { quote!(u64) } else { quote!(u32) };
@@ -142,12 +145,12 @@ impl Entries {
         Entry {
             root,
             abi,
-            symbol: &self.symbol(each, BODY),
+            symbol: &self.symbol(each, Class::Body),
             op: &self.op,
             vectors: quote!([false; 2]),
             barriers: None,
             is_fp8: false,
-            word: quote!(#core::row::of_formula::<#element, #this, #operands, #results>(#source)),
+            word: self.word(&element, &this, Class::Body),
             slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
             parameters: quote!(y: *mut u64, #(#x: #x_types,)* #(#params: u64,)*),
             prepare: quote! {
@@ -169,20 +172,19 @@ impl Entries {
 
     /// The entry that adds the chunks of gradients of weights.
     fn fold(&self, each: Type, abi: &TokenStream) -> TokenStream {
-        let (core, root, source) = (self.core(), &self.root, &self.source);
-        let (operands, results) = (self.operands.len(), self.results.len());
+        let (core, root, results) = (self.core(), &self.root, self.results.len());
         let (element, this) = self.typed(each);
         let y = numbered("y", results);
         let weights = self.weights.iter().filter(|&&is_weight| is_weight).count() as u32;
         Entry {
             root,
             abi,
-            symbol: &self.symbol(each, SUM_CLASSES[2]),
+            symbol: &self.symbol(each, Class::Fold),
             op: &self.op,
             vectors: quote!([false; 2]),
             barriers: Some(quote!(#core::rows::fold_barriers(#weights))),
             is_fp8: each.is_fp8(),
-            word: quote!(#core::row::of_rows::<#element, #this, #operands, #results>(#source)),
+            word: self.word(&element, &this, Class::Fold),
             slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
             parameters: quote!(#(#y: *mut #element,)* sums: *const f32, chunks: u32, len: u32,),
             prepare: quote!(),
@@ -196,17 +198,20 @@ impl Entries {
     }
 
     /// The entry of a class for elements of a type.
-    fn entry(&self, each: Type, class: &str, abi: &TokenStream) -> TokenStream {
-        let (core, root, source) = (self.core(), &self.root, &self.source);
-        let (operands, results) = (self.operands.len(), self.results.len());
+    fn entry(&self, each: Type, class: Class, abi: &TokenStream) -> TokenStream {
+        match class {
+            Class::Body => return self.body(each, abi),
+            Class::Fold => return self.fold(each, abi),
+            _ => {}
+        }
+        let (core, root) = (self.core(), &self.root);
         let (element, this) = self.typed(each);
-        let sums = class.ends_with("_sum");
+        let sums = class.is_summed();
         let template = if self.is_of_rows {
             self.template_of_rows(class, &element, &this)
         } else {
             self.template(class, &element, &this)
         };
-        let word = Ident::new(if self.is_of_rows { "of_rows" } else { "of_formula" }, Span::call_site());
         let rounds = quote!(<#this as #core::rows::RowData>::ROUNDS.len());
         Entry {
             root,
@@ -216,7 +221,7 @@ impl Entries {
             vectors: self.vectors(class, &element, &this),
             barriers: self.is_of_rows.then(|| quote!(#core::rows::barriers(#rounds, #sums))),
             is_fp8: each.is_fp8(),
-            word: quote!(#core::row::#word::<#element, #this, #operands, #results>(#source)),
+            word: self.word(&element, &this, class),
             slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
             parameters: self.parameters(sums, &element, &template),
             prepare: self.prepare(&this),
@@ -226,26 +231,26 @@ impl Entries {
     }
 
     /// The template of an elementwise class.
-    fn template(&self, class: &str, element: &TokenStream, this: &TokenStream) -> Template {
+    fn template(&self, class: Class, element: &TokenStream, this: &TokenStream) -> Template {
         let (core, root, size) = (self.core(), &self.root, self.widest(element, this));
         let (operands, results) = (self.operands.len(), self.results.len());
         let tensors = operands + results;
         let lanes = quote!({ #core::formula::lanes(#size, #tensors) });
         let (launch, formula) = (quote!(#core::launch), quote!(#root::__private::formula));
         match class {
-            "flat" => Template {
+            Class::Flat => Template {
                 places: quote!(n: u64, head: u32,),
                 steps: quote!(),
                 call: quote! {
                     #formula::flat::<#element, #element, #this, #operands, #results, #lanes>(&tensors, n, head, op)
                 },
             },
-            TABLE => Template {
+            Class::Table => Template {
                 places: quote!(n: u64, head: u32,),
                 steps: quote!(),
                 call: quote!(#formula::table::<#element, #this>(&tensors, n, head, op)),
             },
-            "strided" if tensors <= GROUPED_TENSORS => Template {
+            Class::Strided if tensors <= GROUPED_TENSORS => Template {
                 places: quote!(items: u32,),
                 steps: quote!(groups: #launch::Groups<#tensors>,),
                 call: quote! {
@@ -256,7 +261,7 @@ impl Entries {
             },
             _ => {
                 let (splits, lanes) =
-                    if class == "rows" { (quote!(ROW_SPLITS), lanes) } else { (quote!(SPLITS), quote!(1)) };
+                    if class == Class::Rows { (quote!(ROW_SPLITS), lanes) } else { (quote!(SPLITS), quote!(1)) };
                 let splits = quote!({ #launch::#splits });
                 Template {
                     places: quote!(items: u32,),
@@ -272,22 +277,22 @@ impl Entries {
     }
 
     /// The template of a class of ops on rows.
-    fn template_of_rows(&self, class: &str, element: &TokenStream, this: &TokenStream) -> Template {
+    fn template_of_rows(&self, class: Class, element: &TokenStream, this: &TokenStream) -> Template {
         let (core, root, size) = (self.core(), &self.root, self.widest(element, this));
         let (operands, results) = (self.operands.len(), self.results.len());
         let tensors = operands + results;
         let lanes = quote!({ #core::rows::lanes(#size) });
         let vectors = match class {
-            "held" | "held_sum" => quote!({
+            Class::Held | Class::HeldSum => quote!({
                 #core::rows::vectors(#size, #core::rows::counted_tensors(&<#this as #core::OpData>::INFO))
             }),
             _ => quote!({ #core::rows::streamed_vectors::<#this>() }),
         };
         let (launch, rows) = (quote!(#core::launch), quote!(#root::__private::rows));
-        let sums = class.ends_with("_sum");
+        let sums = class.is_summed();
         let more_places = sums.then(|| quote!(chunks: u32, first: u32, done: u32,));
         let chunks = sums.then(|| quote!(#rows::Chunks { count: chunks, first, done },));
-        let template = Ident::new(class, Span::call_site());
+        let template = Ident::new(class.name(), Span::call_site());
         Template {
             places: quote!(rows: u32, len: u32, threads: u32, #more_places),
             steps: quote!(steps: #launch::Steps<#tensors, { #launch::ROW_SPLITS }>,),
@@ -300,13 +305,13 @@ impl Entries {
     }
 
     /// The vector accesses that the template of a class promises: loads, stores.
-    fn vectors(&self, class: &str, element: &TokenStream, this: &TokenStream) -> TokenStream {
+    fn vectors(&self, class: Class, element: &TokenStream, this: &TokenStream) -> TokenStream {
         let core = self.core();
         let promised =
             |of: TokenStream| quote!(#core::#of(&<#this as #core::OpData>::INFO, ::core::mem::size_of::<#element>()));
         match class {
-            "strided" => quote!([false; 2]),
-            TABLE => quote!([true; 2]),
+            Class::Strided => quote!([false; 2]),
+            Class::Table => quote!([true; 2]),
             _ if self.is_of_rows => promised(quote!(rows::promises)),
             _ => promised(quote!(formula::vectors)),
         }
@@ -387,11 +392,11 @@ impl Entries {
                 }
             });
             let table = self.has_codes(each).then(|| {
-                let symbol = self.symbol(each, TABLE);
+                let symbol = self.symbol(each, Class::Table);
                 quote!(.with_codes(#symbol, &#kernels))
             });
             let body = self.has_body(each).then(|| {
-                let symbol = self.symbol(each, BODY);
+                let symbol = self.symbol(each, Class::Body);
                 quote!(.with_body(#symbol, &#kernels))
             });
             quote! {

@@ -3,6 +3,55 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
+/// The class of an entry, as in `pointwise_core::row`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Flat,
+    Rows,
+    Strided,
+    /// The kernel of ops that have a table.
+    Table,
+    /// The formula of one element over registers, which fusion at run time puts into its kernels.
+    Body,
+    Held,
+    Streamed,
+    HeldSum,
+    StreamedSum,
+    Fold,
+    Direct,
+    Vectors,
+}
+
+impl Class {
+    /// The last part of a kernel's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Class::Flat => "flat",
+            Class::Rows => "rows",
+            Class::Strided => "strided",
+            Class::Table => "table",
+            Class::Body => "body",
+            Class::Held => "held",
+            Class::Streamed => "streamed",
+            Class::HeldSum => "held_sum",
+            Class::StreamedSum => "streamed_sum",
+            Class::Fold => "fold",
+            Class::Direct => "direct",
+            Class::Vectors => "vectors",
+        }
+    }
+
+    /// True if the rows of a chunk are summed.
+    pub(crate) fn is_summed(self) -> bool {
+        matches!(self, Class::HeldSum | Class::StreamedSum)
+    }
+    /// The word of an entry of the class, of an op that has the word `row`.
+    pub(crate) fn word(self, core: &TokenStream, row: &TokenStream) -> TokenStream {
+        let class = format_ident!("{self:?}");
+        quote!(#core::row::of_class(#row, #core::row::EntryClass::#class))
+    }
+}
+
 /// An entry, and the comment in the module that says which op it belongs to and binds it to its row. It exists for the device alone, unless an
 /// older target has it the same.
 pub(crate) struct Entry<'a> {
@@ -19,7 +68,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) barriers: Option<TokenStream>,
     /// True if any of its elements are fp8, which newer targets convert by instructions.
     pub(crate) is_fp8: bool,
-    /// The word of its row.
+    /// The word of its row and class.
     pub(crate) word: TokenStream,
     /// The types of its operands and results, of a formula.
     pub(crate) slots: Option<TokenStream>,

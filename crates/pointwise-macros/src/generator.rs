@@ -4,11 +4,14 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 use crate::common::hidden;
-use crate::entry::Entry;
+use crate::entry::{Class, Entry};
 use crate::words::Type;
 
 /// As in `pointwise_core::op`.
 const MAX_WORDS: usize = 4;
+
+/// The classes: by single elements, by vectors.
+const CLASSES: [Class; 2] = [Class::Direct, Class::Vectors];
 
 /// A generator, as its kernels and its definition are made of it.
 pub(crate) struct Generated {
@@ -27,9 +30,8 @@ pub(crate) struct Generated {
 }
 
 impl Generated {
-    /// The names of the kernels: by single elements, by vectors.
-    fn symbols(&self, each: Type) -> [String; 2] {
-        ["direct", "vectors"].map(|class| format!("{}_{}_{class}", self.symbol, each.name()))
+    fn symbol(&self, each: Type, class: Class) -> String {
+        format!("{}_{}_{}", self.symbol, each.name(), class.name())
     }
 
     fn element(&self, each: Type) -> TokenStream {
@@ -39,27 +41,25 @@ impl Generated {
 
     /// The entries for elements of a type, which exist for the device alone. `abi` is `extern "gpu-kernel"`.
     pub(crate) fn entries(&self, each: Type, abi: &TokenStream) -> TokenStream {
-        let element = self.element(each);
-        let [direct, vectors] = self.symbols(each);
-        let single = self.entry(each, &direct, &quote!(1), abi);
-        let vector = self.entry(each, &vectors, &quote!({ 16 / ::core::mem::size_of::<#element>() }), abi);
-        quote!(#single #vector)
+        CLASSES.into_iter().map(|class| self.entry(each, class, abi)).collect()
     }
 
-    fn entry(&self, each: Type, symbol: &str, lanes: &TokenStream, abi: &TokenStream) -> TokenStream {
+    fn entry(&self, each: Type, class: Class, abi: &TokenStream) -> TokenStream {
         let Generated { root, this, source, .. } = self;
         let (core, element) = (quote!(#root::__private::core), self.element(each));
+        let lanes =
+            if class == Class::Vectors { quote!({ 16 / ::core::mem::size_of::<#element>() }) } else { quote!(1) };
         let params: Vec<Ident> = (0..self.words).map(|k| hidden(&format!("p{k}"))).collect();
         let zeros = (params.len()..MAX_WORDS).map(|_| quote!(0));
         Entry {
             root,
             abi,
-            symbol,
+            symbol: &self.symbol(each, class),
             op: &self.op,
             vectors: quote!([false, #lanes > 1]),
             barriers: None,
             is_fp8: each.is_fp8(),
-            word: quote!(#core::row::of_generator::<#element, #this>(#source)),
+            word: class.word(&core, &quote!(#core::row::of_generator::<#element, #this>(#source))),
             slots: None,
             parameters: quote! {
                 y: *mut #element,
@@ -84,7 +84,7 @@ impl Generated {
     pub(crate) fn types(&self, types: &[Type], kernels: &TokenStream) -> TokenStream {
         let Generated { root, this, source, .. } = self;
         let typed = types.iter().map(|&each| {
-            let (element, symbols) = (self.element(each), self.symbols(each));
+            let (element, symbols) = (self.element(each), CLASSES.map(|class| self.symbol(each, class)));
             quote!(#root::__private::GeneratorTyped::new::<#element, #this>([#(#symbols),*], #source, &#kernels))
         });
         quote!([#(#typed),*])

@@ -76,9 +76,9 @@ pub type Group = (usize, usize, usize);
 /// and `#[op]` has it as literals, which no other name can stand for.
 ///
 /// # Safety
-/// An entry with a word is what `pointwise-device` makes, for the element type and the variant of the entry's name, of a row
-/// that [`pointwise_core::row`] has the word for: kernel objects run the entry if their own row has this word, on memory that
-/// they have checked for the row.
+/// An entry with a word is what `pointwise-device` makes of a row, for an element type and a class, that
+/// [`pointwise_core::row`] has the word for: kernel objects run the entry if their own word is this, on memory that they have
+/// checked for the row.
 ///
 /// [`include_kernels!`]: crate::include_kernels
 pub unsafe trait Packed {
@@ -86,7 +86,7 @@ pub unsafe trait Packed {
     const POINTWISE_PACK: Pack;
 }
 
-/// An entry's name, and word and slots of the row that it was made of, if it was made of one.
+/// An entry's name, and its word and the slots of the row that it was made of, if it was made of one.
 type Symbol = (&'static str, Option<(u64, u128)>);
 
 /// The kernels for one compute capability.
@@ -312,7 +312,7 @@ impl Kernels {
         };
         if !self.is_bound(symbol, row) {
             return Err(
-                "the embedded kernel of this name is that of another row, or of another version of pointwise, \
+                "the embedded kernel of this name is that of another row or class, or of another version of pointwise, \
                         and would take the op's memory for something else: give the op a name that no other op of \
                         these kernels has, or build them again from the kernel crate that this program is linked with"
                     .to_owned(),

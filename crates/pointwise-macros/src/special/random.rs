@@ -4,11 +4,11 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 
 use super::{Place, element};
-use crate::entry::Entry;
+use crate::entry::{Class, Entry};
 use crate::words::{FLOATS, Type};
 
-/// The strategies, as the functions of `pointwise_device::random`: single elements, vectors.
-const STRATEGIES: [&str; 2] = ["explicit_parallel", "register_copy"];
+/// The strategies, as the functions of `pointwise_device::random`, and the classes of their kernels.
+const STRATEGIES: [(&str, Class); 2] = [("explicit_parallel", Class::Direct), ("register_copy", Class::Vectors)];
 
 /// The kernel of a strategy, which writes the mask, too, or does not.
 fn symbol(each: Type, mask: bool, strategy: &str) -> String {
@@ -20,6 +20,12 @@ fn this(core: &TokenStream, element: &TokenStream) -> TokenStream {
     quote!(#core::family::random::Dropout<<#element as #core::Element>::Compute>)
 }
 
+/// The word of a kernel.
+fn word(core: &TokenStream, element: &TokenStream, class: Class) -> TokenStream {
+    let this = this(core, element);
+    class.word(core, &quote!(#core::row::of_random::<#element, #this>()))
+}
+
 /// The entries. All have one signature, the mask's pointer included.
 pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
     let core = quote!(#root::__private::core);
@@ -27,18 +33,19 @@ pub(crate) fn entries(Place { root, given }: &Place) -> TokenStream {
         let element = element(&core, each);
         let this = this(&core, &element);
         let lanes = quote!({ 16 / ::core::mem::size_of::<#element>() });
-        let of_kernel = |(mask, strategy)| {
+        let of_kernel = |(mask, (strategy, class)): (bool, (&str, Class))| {
             let function = format_ident!("{strategy}");
-            let vectors = (strategy == "register_copy").then(|| quote!(, { #root::random::elements(#lanes) }, #lanes));
+            let is_vector = class == Class::Vectors;
+            let vectors = is_vector.then(|| quote!(, { #root::random::elements(#lanes) }, #lanes));
             Entry {
                 root,
                 abi: given,
                 symbol: &symbol(each, mask, strategy),
                 op: "dropout",
-                vectors: if strategy == "register_copy" { quote!([true; 2]) } else { quote!([false; 2]) },
+                vectors: quote!([#is_vector; 2]),
                 barriers: None,
                 is_fp8: each.is_fp8(),
-                word: quote!(#core::row::of_random::<#element, #this>()),
+                word: word(&core, &element, class),
                 slots: None,
                 parameters: quote! {
                     x: *const #element, y: *mut #element, mask: *mut #core::element::Bool, n: u64, head: u32,
@@ -68,9 +75,9 @@ pub(crate) fn functions(Place { root, given }: &Place) -> TokenStream {
             #core::DType::#dtype => ::core::option::Option::Some(cpu::random::<#element, #this>),
         });
         for mask in [false, true] {
-            let entries = STRATEGIES.map(|strategy| {
-                let symbol = symbol(each, mask, strategy);
-                quote!(#root::kernel::Entry::new(#symbol, #core::row::of_random::<#element, #this>(), &#given))
+            let entries = STRATEGIES.map(|(strategy, class)| {
+                let (symbol, word) = (symbol(each, mask, strategy), word(&core, &element, class));
+                quote!(#root::kernel::Entry::new(#symbol, #word, &#given))
             });
             kernels.extend(quote! {
                 (#core::DType::#dtype, #mask) => {

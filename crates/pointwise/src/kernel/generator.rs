@@ -1,7 +1,8 @@
 //! Ops without operands: tensors that are made of their indices. Their loops and kernels, and the way of a call.
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{DType, DescribedOp, Element, GeneratorOp, OpInfo, Word, row};
+use pointwise_core::row::{self, EntryClass, of_class};
+use pointwise_core::{DType, DescribedOp, Element, GeneratorOp, OpInfo, Word};
 
 use super::RESIDENT;
 use super::choice::Params;
@@ -39,7 +40,7 @@ impl GeneratorTyped {
     /// is the hash of the text that they were compiled from.
     ///
     /// # Panics
-    /// In a constant, so that it does not compile: a kernel's name says another class; the data of `O` contradict its types.
+    /// In a constant, so that it does not compile: the data of `O` contradict its types.
     #[must_use]
     #[track_caller]
     pub const fn new<E, O>(symbols: [&'static str; 2], source: u64, kernels: &'static Kernels) -> GeneratorTyped
@@ -49,15 +50,13 @@ impl GeneratorTyped {
     {
         let row = row::of_generator::<E, O>(source);
         let [direct, vectors] = symbols;
-        row::check_class(direct, "direct");
-        row::check_class(vectors, "vectors");
         GeneratorTyped {
             dtype: E::DTYPE,
             source,
             row,
             cpu: cpu::generator::<E, O>,
-            direct: Entry::new(direct, row, kernels),
-            vectors: Entry::new(vectors, row, kernels),
+            direct: Entry::new(direct, of_class(row, EntryClass::Direct), kernels),
+            vectors: Entry::new(vectors, of_class(row, EntryClass::Vectors), kernels),
         }
     }
 }

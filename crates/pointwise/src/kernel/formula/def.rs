@@ -3,7 +3,8 @@
 use std::ops::Deref;
 
 use pointwise_core::formula::{Formula, MAX_INPUTS, MAX_OUTPUTS, OpData, ParamWords};
-use pointwise_core::{At, DType, DescribedOp, Element, GeneratorOp, OpInfo, Terms, row};
+use pointwise_core::row::{self, EntryClass, of_class};
+use pointwise_core::{At, DType, DescribedOp, Element, GeneratorOp, OpInfo, Terms};
 
 use super::call::Kernel;
 use super::gated::GatedGradientsKernel;
@@ -55,7 +56,7 @@ impl Typed {
     /// the hash of the text that they were compiled from.
     ///
     /// # Panics
-    /// In a constant, so that it does not compile: a kernel's name says another class; the data of `O` contradict its types.
+    /// In a constant, so that it does not compile: the data of `O` contradict its types.
     #[must_use]
     #[track_caller]
     pub const fn new<E, O, const N: usize, const R: usize>(
@@ -69,11 +70,6 @@ impl Typed {
     {
         let (row, slots) = (row::of_formula::<E, O, N, R>(source), row::slots(&O::INFO));
         let [flat, rows, strided] = symbols;
-        let mut k = 0;
-        while k < symbols.len() {
-            row::check_class(symbols[k], Class::ALL[k].name());
-            k += 1;
-        }
         Typed {
             dtype: E::DTYPE,
             source,
@@ -83,9 +79,9 @@ impl Typed {
             table: Table::None,
             body: None,
             entries: [
-                Entry::of(flat, row, slots, kernels),
-                Entry::of(rows, row, slots, kernels),
-                Entry::of(strided, row, slots, kernels),
+                Entry::of(flat, of_class(row, EntryClass::Flat), slots, kernels),
+                Entry::of(rows, of_class(row, EntryClass::Rows), slots, kernels),
+                Entry::of(strided, of_class(row, EntryClass::Strided), slots, kernels),
             ],
         }
     }
@@ -105,15 +101,10 @@ impl Typed {
     }
 
     /// With the kernel, named `symbol` in `kernels`, that makes a table of all codes.
-    ///
-    /// # Panics
-    /// In a constant: the kernel's name says another class.
     #[must_use]
-    #[track_caller]
     pub const fn with_codes(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
-        row::check_class(symbol, "table");
-        let (row, slots) = (self.row, self.slots);
-        self.with(Table::Codes(Entry::of(symbol, row, slots, kernels)))
+        let (word, slots) = (of_class(self.row, EntryClass::Table), self.slots);
+        self.with(Table::Codes(Entry::of(symbol, word, slots, kernels)))
     }
 
     const fn with(self, table: Table) -> Typed {
@@ -123,14 +114,9 @@ impl Typed {
     }
 
     /// With the formula of one element, named `symbol` in `kernels`, for fusion at run time.
-    ///
-    /// # Panics
-    /// In a constant: the kernel's name says another class.
     #[must_use]
-    #[track_caller]
     pub const fn with_body(self, symbol: &'static str, kernels: &'static Kernels) -> Typed {
-        row::check_class(symbol, "body");
-        let body = Some(Entry::of(symbol, self.row, self.slots, kernels));
+        let body = Some(Entry::of(symbol, of_class(self.row, EntryClass::Body), self.slots, kernels));
         let Typed { dtype, source, row, slots, cpu, entries, table, body: _ } = self;
         Typed { dtype, source, row, slots, cpu, entries, table, body }
     }

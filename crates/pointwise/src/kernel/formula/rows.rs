@@ -3,11 +3,12 @@
 
 use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
+use pointwise_core::row::{self, EntryClass, of_class};
 use pointwise_core::rows::{
     BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, counted_tensors,
     first_answer, is_held, lanes, most_threads, sum_bytes, threads,
 };
-use pointwise_core::{DType, Element, OpInfo, Terms, row};
+use pointwise_core::{DType, Element, OpInfo, Terms};
 
 use super::call::Kernel;
 use super::checked::{CheckedOperands, Results};
@@ -81,7 +82,7 @@ impl TypedRows {
     /// the hash of the text that they were compiled from.
     ///
     /// # Panics
-    /// In a constant, so that it does not compile: a kernel's name says another class; the data of `O` contradict its types.
+    /// In a constant, so that it does not compile: the data of `O` contradict its types.
     #[must_use]
     #[track_caller]
     pub const fn new<E, O, const N: usize, const R: usize>(
@@ -95,16 +96,17 @@ impl TypedRows {
     {
         let (row, slots) = (row::of_rows::<E, O, N, R>(source), row::slots(&O::INFO));
         let [held, streamed] = symbols;
-        row::check_class(held, RowClass::Held.name());
-        row::check_class(streamed, RowClass::Streamed.name());
-        let entries = [Entry::of(held, row, slots, kernels), Entry::of(streamed, row, slots, kernels)];
+        let entries = [
+            Entry::of(held, of_class(row, EntryClass::Held), slots, kernels),
+            Entry::of(streamed, of_class(row, EntryClass::Streamed), slots, kernels),
+        ];
         TypedRows { dtype: E::DTYPE, source, row, slots, cpu: rows::<E, O, N, R, false>, entries, sums: None }
     }
 
     /// With the kernels of gradients of weights: `symbols` name them in the order of [`RowClass::SUMS`].
     ///
     /// # Panics
-    /// In a constant, so that it does not compile: the op is another, or has no such gradients; a kernel's name says another class.
+    /// In a constant, so that it does not compile: the op is another, or has no such gradients.
     #[must_use]
     #[track_caller]
     pub const fn with_sums<E, O, const N: usize, const R: usize>(
@@ -120,15 +122,12 @@ impl TypedRows {
         assert!(row::of_rows::<E, O, N, R>(source) == row && row::slots(&O::INFO) == slots, "the op is another");
         assert!(O::INFO.weight_results != 0, "the op has no gradients of weights");
         let [held, streamed, fold] = symbols;
-        row::check_class(held, RowClass::HeldSum.name());
-        row::check_class(streamed, RowClass::StreamedSum.name());
-        row::check_class(fold, RowClass::Fold.name());
         let widest = O::INFO.widest(size_of::<E>());
         let shared = most_threads(counted_tensors(&O::INFO)) * sum_bytes(&O::INFO, widest);
         let of_sums = [
-            Entry::of(held, row, slots, kernels).launched_with(shared as usize),
-            Entry::of(streamed, row, slots, kernels),
-            Entry::of(fold, row, slots, kernels),
+            Entry::of(held, of_class(row, EntryClass::HeldSum), slots, kernels).launched_with(shared as usize),
+            Entry::of(streamed, of_class(row, EntryClass::StreamedSum), slots, kernels),
+            Entry::of(fold, of_class(row, EntryClass::Fold), slots, kernels),
         ];
         let sums = Some(Sums { cpu: rows::<E, O, N, R, true>, fold: fold_sums::<E, O>, entries: of_sums });
         TypedRows { dtype, source, row, slots, cpu, entries, sums }
