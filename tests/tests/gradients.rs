@@ -164,7 +164,9 @@ fn gradients_of_several_operands_are_central_differences() {
                 }
                 let got = backward.at(&operands, 0);
                 for (k, name) in def.info.results.iter().enumerate() {
-                    let at = forward.info.operands.iter().position(|x| name.strip_prefix("grad_") == Some(x)).unwrap();
+                    let at =
+                        (0..forward.info.operands.len()).find(|&at| forward.info.gradient_of_operand(at) == Some(k));
+                    let at = at.unwrap();
                     let along = |value: f64| {
                         let mut x = x;
                         x[at] = value;

@@ -245,11 +245,9 @@ fn kernels() -> Vec<Kernel> {
         let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::several(def, dtype, strategy))
     };
-    let rows = |symbol: &'static str, op: &str, dtype, lengths: &[usize]| {
+    let rows = |symbol: &'static str, op: &str, dtype, lies: &[RowsLie], lengths: &[usize]| {
         let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
-        let lie =
-            [RowsLie::Dense, RowsLie::Once].into_iter().chain(symbol.ends_with("streamed").then_some(RowsLie::Apart));
-        kernel(symbol, lie.flat_map(|lie| runs::rows(def, dtype, lengths, lie)).collect())
+        kernel(symbol, lies.iter().flat_map(|&lie| runs::rows(def, dtype, lengths, lie)).collect())
     };
     let sums = |symbol: &'static str, op: &str, dtype, shapes: &[[usize; 2]]| {
         let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
@@ -283,8 +281,20 @@ fn kernels() -> Vec<Kernel> {
         several("formula_mul_backward_f32_flat", "mul_backward", DType::F32, Strategy::Auto),
         kernel("convert_f32_f16_flat", runs::convert(DType::F32, DType::F16, Strategy::RegisterCopy)),
         kernel("random_dropout_f32_register_copy", runs::dropout(DType::F32)),
-        rows("formula_softmax_f32_held", "softmax", DType::F32, &[8, 64, 128, 512, 1000, 1536, 2048]),
-        rows("formula_softmax_bf16_streamed", "softmax", DType::BF16, &[5, 100, 1020, 2999, 17_000, 20_008]),
+        rows(
+            "formula_softmax_f32_held",
+            "softmax",
+            DType::F32,
+            &[RowsLie::Dense, RowsLie::Once],
+            &[8, 64, 128, 512, 1000, 1536, 2048],
+        ),
+        rows(
+            "formula_softmax_bf16_streamed",
+            "softmax",
+            DType::BF16,
+            &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
+            &[5, 100, 1020, 2999, 17_000, 20_008],
+        ),
         // Chunks of one row and of two, parts of a warp and several warps, a tail.
         sums("formula_rms_norm_backward_f32_held_sum", "rms_norm_backward", DType::F32, &SUMMED),
         sums("formula_layer_norm_backward_bf16_held_sum", "layer_norm_backward", DType::BF16, &SUMMED),

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pointwise::fusion::{Fused, Graph, Reduction, Value};
-use pointwise::{DType, Number, info};
+use pointwise::{DType, Number};
 use serde_json::Value as Json;
 
 use crate::abi::{Api, Element, Handle, Word};
 use crate::arguments::Arguments;
 use crate::call::{Stage, draws};
+use crate::kernel::Library;
 use crate::layout;
 use crate::tensor::{Raw, Tensor};
 use crate::view::{say, view, view_mut};
@@ -127,9 +128,8 @@ impl Program {
                     vec![graph.dropout_mask(*value, p).map_err(say)?]
                 }
                 (Json::String(name), Json::Null, Json::Null, args) => {
-                    // The halves of a gated op are operands here.
-                    let known = info::op(name.strip_suffix("_pair").unwrap_or(name));
-                    let def = known.ok_or_else(|| format!("pointwise has no op {name}"))?;
+                    let known = Library::family().ops.iter().find(|op| op.name == *name);
+                    let def = known.ok_or_else(|| format!("pointwise has no op {name}"))?.def;
                     let params = list(step, "params")?.iter().map(number).collect::<Result<Vec<_>, _>>()?;
                     graph.op(def, args, &params).map_err(say)?
                 }

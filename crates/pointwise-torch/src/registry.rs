@@ -49,7 +49,8 @@ pub(crate) struct OpSpec {
     pub(crate) doc: &'static str,
     /// The op that gives its gradients, if it has any.
     pub(crate) backward: Option<String>,
-    def: &'static OpDef,
+    /// The op on the host; that of halves, for an op of tensors of their own.
+    pub(crate) def: &'static OpDef,
 }
 
 /// How the shapes of an op's tensors go together.

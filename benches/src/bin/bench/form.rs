@@ -101,14 +101,18 @@ impl Form {
                 let tensor = row.param("value").is_some_and(|text| text.contains("tensor"));
                 return Ok(Form::MaskedFill { value, tensor });
             }
-            name if name.starts_with("rope") => return rope(row, name),
             _ => {}
         }
+        // Rows of `workloads.csv` name ops and parameters as TileOPs does.
         let unknown = || Error::Failed(format!("no op {}", row.op));
         let name = match (row.op.as_str(), row.param("approximate")) {
             ("gelu", Some("tanh")) => "gelu_tanh",
+            ("rope_neox_position_ids", _) => "rope_neox",
             (name, _) => name,
         };
+        if let Some(def) = rope_op(name) {
+            return rope(row, def);
+        }
         let def = op(name).ok_or_else(unknown)?;
         let info = &def.info;
         // A weight is the last operand of such ops.
@@ -201,10 +205,7 @@ impl Form {
     }
 }
 
-/// Rows of `workloads.csv` name the configuration as TileOPs does.
-fn rope(row: &Row, name: &str) -> Result<Form> {
-    let base = name.strip_suffix("_position_ids").unwrap_or(name);
-    let def = rope_op(base).ok_or_else(|| Error::Failed(format!("no op {base}")))?;
+fn rope(row: &Row, def: &'static RopeDef) -> Result<Form> {
     let mut op = def.op();
     let (mut ids, mut angles) = (None, Angles::Tables);
     for (name, value) in &row.params {
@@ -245,8 +246,12 @@ fn params(row: &Row, info: &OpInfo) -> Result<Params> {
         if is_beside {
             continue;
         }
-        let is = |known: &str| known == name || known.strip_suffix("_val") == Some(name);
-        let at = info.params.iter().position(|param| is(param.name)).ok_or_else(|| refuse(row, name, value))?;
+        let own_name = match (info.name, name.as_str()) {
+            ("hardtanh", "min") => "min_val",
+            ("hardtanh", "max") => "max_val",
+            (_, name) => name,
+        };
+        let at = info.params.iter().position(|param| param.name == own_name).ok_or_else(|| refuse(row, name, value))?;
         params[at] = match (value.as_str(), value.parse::<i64>(), value.parse::<f64>()) {
             ("None", ..) => Number::Default,
             (_, Ok(whole), _) => Number::Int(whole),

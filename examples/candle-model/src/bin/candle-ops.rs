@@ -60,7 +60,8 @@ fn numbers(count: usize, seed: u64, low: f32, high: f32) -> Vec<f32> {
 /// Returns operand `k` of an op: rows, or a row of weights.
 fn operand(name: &str, k: usize, rows: usize, len: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let low = if matches!(name, "log" | "sqrt" | "rsqrt" | "reciprocal" | "pow" | "div") { 0.25 } else { -8.0 };
-    let shape = if name.ends_with("_norm") && k > 0 { vec![len] } else { vec![rows, len] };
+    let is_weight = info::op(name).is_some_and(|def| def.info.is_weight(k));
+    let shape = if is_weight { vec![len] } else { vec![rows, len] };
     let count = shape.iter().product();
     Tensor::from_vec(numbers(count, 1 + k as u64, low, 8.0), shape, &Device::Cpu)?.to_dtype(dtype)?.to_device(device)
 }
