@@ -228,8 +228,9 @@ const DATA_BITS: u32 = 64 - CLASS_BITS - DTYPE_BITS;
 
 /// Returns the word of a formula on elements `E`; `source` is a hash of the text that it was compiled from.
 ///
-/// The fields that memory safety depends on are in the upper bits, below the class: the element type, the numbers of operands,
-/// results and parameter words, the bools among operands and results, and a bit for random words. A hash of the rest is below.
+/// The fields that memory safety depends on are in the upper bits, below the class: the element type, the numbers of
+/// operands, results and parameter words, the bools among operands and results, and a bit for random words. A hash of the
+/// rest is below.
 #[must_use]
 #[track_caller]
 pub const fn of_formula<E: Element, O, const N: usize, const R: usize>(source: u64) -> u64

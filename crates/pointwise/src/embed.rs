@@ -77,8 +77,8 @@ pub type Group = (usize, usize, usize);
 ///
 /// # Safety
 /// An entry with a word is what `pointwise-device` makes of a row, for an element type and a class, that
-/// [`pointwise_core::row`] has the word for: kernel objects run the entry if their own word is this, on memory that they have
-/// checked for the row.
+/// [`pointwise_core::row`] has the word for: kernel objects run the entry if their own word is this, on memory that they
+/// have checked for the row.
 ///
 /// [`include_kernels!`]: crate::include_kernels
 pub unsafe trait Packed {
