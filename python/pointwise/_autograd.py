@@ -102,9 +102,8 @@ class Gradient:
     def __init__(self, op, backward, call):
         self.op, self.call = op, call
         names = [operand.name for operand in op.operands]
-        self.plain = _PLAIN.get(op.name) if op.form == "elementwise" and not op.random else None
+        self.plain = _PLAIN.get(op.name) if op.is_elementwise and not op.random else None
         self.grads = grads = [k for k, result in enumerate(op.results) if result.has_gradient]
-        self.of_rows = op.form == "rows"
         # Where each operand of the backward op comes from: a gradient, an argument, or a result.
         results = [result.name for result in op.results]
         self.sources = []
@@ -193,14 +192,14 @@ class Gradient:
         kept = getattr(ctx, "kept", None)
         return kept and kept[2] or [a.shape if isinstance(a, Tensor) else None for a in args]
 
-    def _shape_of_rows(self, shapes, args):
+    def _shape_of_call(self, shapes, args):
         """The shape that the operands broadcast to."""
-        return _fake.shape_of_rows(self.op, shapes if self.broadcasts else [args[0].shape])
+        return _fake.shape_of_call(self.op, shapes if self.broadcasts else [args[0].shape])
 
     def _whole_rows(self, args, shape):
         """The arguments with one at least that has whole rows, if the backward op is to see their length by it."""
         read = [at for kind, at in self.sources if kind == ARGUMENT]
-        is_known = any(kind != ARGUMENT and not self.op.results[at].is_row for kind, at in self.sources)
+        is_known = any(kind != ARGUMENT and self.op.results[at].domain != "row" for kind, at in self.sources)
         if is_known or any(args[at].shape[-1:] == shape[-1:] for at in read):
             return args
         args = list(args)
@@ -232,14 +231,14 @@ class Gradient:
             return self.call(some, ctx.saved_tensors[0])
         args = self._arguments(ctx, ctx.saved_tensors)
         shapes = self._shapes(ctx, args)
-        shape = self._shape_of_rows(shapes, args) if self.of_rows else some.shape
+        shape = self._shape_of_call(shapes, args) if self.op.rows else some.shape
         grads = list(grads)
         for k in self.grads:
             if grads[k] is None:
                 result = self.op.results[k]
-                sizes = _fake.shape_once(self.op, shape) if result.is_row else shape
+                sizes = _fake.shape_once(self.op, shape) if result.domain == "row" else shape
                 grads[k] = some.new_zeros(sizes, dtype=_fake.fixed_type(result) or self._type(args, grads))
-        if self.of_rows:
+        if self.op.rows:
             args = self._whole_rows(args, shape)
         out = [None] * len(args)
         for targets, grad in zip(self.targets, self._results(ctx, args, grads)):
@@ -248,7 +247,7 @@ class Gradient:
                     continue
                 if shapes is None:
                     out[at] = grad
-                elif self.op.operands[at].is_channel:
+                elif self.op.operands[at].domain == "channel":
                     out[at] = _sum_to_channels(grad, shapes[at])
                 else:
                     out[at] = _sum_to(grad, shapes[at])
@@ -267,7 +266,7 @@ class Gradient:
         for place, (at, *_) in enumerate(self.targets):
             if tangents[at] is None:
                 continue
-            halves = (0, 1) if self.op.form == "halves" else (None,)
+            halves = (0, 1) if self.op.operands[at].domain == "halves" else (None,)
             for half in halves:
                 tangent = self._spread(shapes, at, tangents[at]) if half is None else tangents[at].chunk(2, -1)[half]
                 for k in self.grads:
@@ -281,9 +280,8 @@ class Gradient:
         """The tangent of an operand in the shape of the results."""
         if shapes is None:
             return tangent
-        operands = self.op.operands
-        shape = torch.broadcast_shapes(*(s for o, s in zip(operands, shapes) if s is not None and not o.is_channel))
-        if operands[at].is_channel:
+        shape = _fake.shape_of_call(self.op, shapes)
+        if self.op.operands[at].domain == "channel":
             size = [1] * len(shape)
             if tangent.numel() > 1:
                 size[min(1, len(shape) - 1)] = -1
@@ -298,7 +296,7 @@ def function(name, kernel, of_tensors, gradient, non_differentiable=()):
         return gradient.backward(ctx, grads)
 
     def jvp(ctx, *tangents):
-        if gradient.of_rows:
+        if gradient.op.rows:
             raise NotImplementedError(
                 f"pointwise.{name} has no derivative in forward mode: use backward(), or torch's op where one is needed"
             )

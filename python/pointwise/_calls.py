@@ -305,7 +305,8 @@ class Calls:
                 f"{self.name}(): an inference tensor cannot be written to outside InferenceMode: clone() it first"
             )
         # Kernels write the elements of a row one after another.
-        is_dense = op.form != "rows" or op.results[0].is_row or not out.dim() or out.stride(-1) == 1 or out.size(-1) < 2
+        is_along = op.rows and op.results[0].domain != "row" and out.dim() and out.size(-1) > 1
+        is_dense = not is_along or out.stride(-1) == 1
         if out.dtype is made and is_dense and not _functorch_active():
             self.run_out(*operands, *params, out)
             _increment_version((out,))
@@ -332,13 +333,10 @@ class Calls:
 
     def shape(self, operands):
         """The shape of the result."""
-        if self.op.form == "halves":
-            return torch.Size((*operands[0].shape[:-1], operands[0].shape[-1] // 2))
-        if self.op.form == "halves_gradient":
-            return operands[1].shape
-        if self.op.form == "rows":
-            return _fake.shapes_of_results(self.op, operands)[0]
-        shapes = [x.shape for o, x in zip(self.op.operands, operands) if isinstance(x, Tensor) and not o.is_channel]
+        if not self.op.is_of_elements:
+            return torch.Size(_fake.shapes_of_results(self.op, operands)[1][0])
+        both = zip(self.op.operands, operands)
+        shapes = [x.shape for o, x in both if isinstance(x, Tensor) and o.domain != "channel"]
         # Broadcasting takes several times as long as all the rest of a call.
         return shapes[0] if shapes.count(shapes[0]) == len(shapes) else torch.broadcast_shapes(*shapes)
 

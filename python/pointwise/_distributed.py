@@ -40,73 +40,36 @@ def _choice(results, args, placements):
     return results, [next(given) if isinstance(a, DTensorSpec) else None for a in args]
 
 
-def _tensors(args):
-    return [a for a in args if isinstance(a, DTensorSpec)]
+def _by_dimensions(op, linear, *args):
+    """By any dimension; a broadcast operand is whole on each rank. Dimension 1 shards what each channel has once.
 
-
-def _elementwise(results, linear, *args):
-    """By any dimension; a broadcast operand is whole on each rank. Sums stay sums if the op is linear."""
-    tensors = _tensors(args)
-    rank = max(t.ndim for t in tensors)
-    choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
-    for dim in range(rank):
-        own = [dim - (rank - t.ndim) for t in tensors]
-        places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
-        if any(isinstance(place, Shard) for place in places):
-            choices.append(_choice([Shard(dim)] * results, args, places))
-    if linear:
-        choices.append(_choice([Partial()] * results, args, [Partial()] * len(tensors)))
-    return choices
-
-
-def _channel(op, *args):
-    """By any dimension; with dimension 1, what has an entry for each channel."""
-    tensors, results = _tensors(args), len(op.results)
-    rank = max(t.ndim for o, t in zip(op.operands, tensors) if not o.is_channel)
+    The last dimension is whole where it is the row, has its groups, or has gate and value. Sums stay sums if the op is
+    linear. Sums over rows are sums of the ranks' sums. A weight of several rows is sharded only where no rank has one of
+    them alone, which would be the row of all there.
+    """
+    given = [(o, a) for o, a in zip(op.operands, args) if isinstance(a, DTensorSpec)]
+    tensors, results = [t for _, t in given], len(op.results)
+    shapes = [a.shape if isinstance(a, DTensorSpec) else None for a in args[: len(op.operands)]]
+    sums = bool(op.weights) and _fake.is_summed(op, shapes, _fake.shape_of_call(op, shapes))
+    rank = max(t.ndim + op.lacks(o) for o, t in given if o.domain != "channel")
     choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
 
     def place(operand, tensor, dim):
-        own = dim - (rank - tensor.ndim)
-        if operand.is_channel:
+        own = dim - (rank - tensor.ndim - op.lacks(operand))
+        if operand.domain == "channel":
             own = 0 if dim == 1 and tensor.ndim else -1
         return Shard(own) if own >= 0 and tensor.shape[own] > 1 else Replicate()
 
-    for dim in range(rank):
-        places = [place(o, t, dim) for o, t in zip(op.operands, tensors)]
-        choices.append(_choice([Shard(dim)] * results, args, places))
-    return choices
-
-
-def _halves(results, *args):
-    """By any dimension but the last, which has gate and value."""
-    tensors = _tensors(args)
-    places = [Replicate(), *map(Shard, range(tensors[0].ndim - 1))]
-    return [_choice([place] * results, args, [place] * len(tensors)) for place in places]
-
-
-def _rows(op, *args):
-    """By any dimension but the last, which is the row, or has its groups; a broadcast operand is whole on each rank.
-
-    Sums over rows are sums of the ranks' sums. A weight of several rows is sharded only where no rank has one of them alone,
-    which would be the row of all there.
-    """
-    tensors, results = _tensors(args), len(op.results)
-    shapes = [a.shape if isinstance(a, DTensorSpec) else None for a in args[: len(op.operands)]]
-    sums = bool(op.weights) and _fake.is_summed(op, shapes, _fake.shape_of_rows(op, shapes))
-    # What each row has once lacks the last dimension, or has one of groups.
-    ranks = [t.ndim + op.lacks(o) for o, t in zip(op.operands, tensors)]
-    rank = max(ranks)
-    choices = [_choice([Replicate()] * results, args, [Replicate()] * len(tensors))]
-    for dim in range(rank - 1):
-        own = [dim - (rank - n) for n in ranks]
-        places = [Shard(d) if d >= 0 and t.shape[d] > 1 else Replicate() for d, t in zip(own, tensors)]
-        given = iter(places)
-        of = [next(given) if shape is not None else None for shape in shapes]
-        if any(isinstance(of[at], Shard) and _may_be_one_row(args[at], of[at].dim) for at in op.weights):
+    for dim in range(rank if op.is_of_elements else rank - 1):
+        places = [place(o, t, dim) for o, t in given]
+        of = dict(zip([k for k, shape in enumerate(shapes) if shape is not None], places))
+        if any(isinstance(of.get(at), Shard) and _may_be_one_row(args[at], of[at].dim) for at in op.weights):
             continue
-        if any(isinstance(place, Shard) for place in places):
+        if any(isinstance(one, Shard) for one in places):
             made = [Partial() if sums and r.weight is not None else Shard(dim) for r in op.results]
             choices.append(_choice(made, args, places))
+    if linear:
+        choices.append(_choice([Partial()] * results, args, [Partial()] * len(tensors)))
     return choices
 
 
@@ -157,26 +120,19 @@ def _overloads(namespace, kernel):
 def register(namespace, description, private=pointwise_strategy is not None):
     """Registers the rules of a library's ops. `private` takes torch's own rule for elementwise ops."""
     for op in description.ops.values():
-        if op.form == "generator" or op.random or op.indices:
+        if not op.operands or op.random or op.indices:
             continue
-        results = len(op.results)
         for kernel in op.kernels:
             if kernel.out:
                 continue
             overload = _overloads(namespace, kernel)
             count = len(op.operands) - len(kernel.numbers)
             linear = namespace == "pointwise" and (op.name == "neg" or op.name in ("add", "sub") and count == 2)
-            if op.form == "channel":
-                register_sharding(overload)(functools.partial(_channel, op))
-            elif op.form in ("halves", "halves_gradient"):
-                register_sharding(overload)(functools.partial(_halves, results))
-            elif op.form == "rows":
-                register_sharding(overload)(functools.partial(_rows, op))
-            elif private and results == 1:
+            if private and op.is_elementwise and len(op.results) == 1:
                 rule = functools.partial(pointwise_strategy, linearity=count - 1) if linear else pointwise_strategy
                 register_op_strategy(overload, RuntimeSchemaInfo(needs_pytree=False))(rule)
             else:
-                register_sharding(overload)(functools.partial(_elementwise, results, linear))
+                register_sharding(overload)(functools.partial(_by_dimensions, op, linear))
     for kernel in description.rope_kernels:
         if not kernel.out:
             register_sharding(_overloads(namespace, kernel))(functools.partial(_rope, 2 if kernel.name == "rope" else 1))

@@ -41,13 +41,6 @@ def fixed_type(slot):
     return slot.dtype and getattr(torch, slot.dtype)
 
 
-def _results(op, args, sizes, strides):
-    dtype, device = call_type(op, args), _leader(op, args).device
-    types = [fixed_type(r) or dtype for r in op.results]
-    made = [torch.empty_strided(sizes, strides, dtype=t, device=device) for t in types]
-    return made[0] if len(made) == 1 else tuple(made)
-
-
 def _contiguous(sizes):
     strides, step = [], 1
     for size in reversed(sizes):
@@ -61,17 +54,25 @@ def shapes_of(args):
     return [a.shape if isinstance(a, Tensor) else None for a in args]
 
 
-def shape_of_rows(op, shapes):
-    """The shape that operands of an op on rows broadcast to. An element of a group counts as all of the group."""
+def shape_of_call(op, shapes):
+    """The shape that operands broadcast to. An element of a group counts as all of it, halves as one of them."""
 
     def counted(operand, shape):
-        if not operand.is_row:
+        if operand.domain == "halves":
+            name = operand.name
+            torch._check(
+                len(shape) > 0 and shape[-1] % 2 == 0,
+                lambda: f"{op.name}: the last dimension of {name} must be even, {name} is {list(shape)}",
+            )
+            return (*shape[:-1], shape[-1] // 2)
+        if operand.domain != "row":
             return shape
         if not op.group:
             return (*shape, 1)
         return (*shape[:-1], *(n if n == 1 else n * op.group for n in shape[-1:]))
 
-    sizes = torch.broadcast_shapes(*(counted(o, s) for o, s in zip(op.operands, shapes) if s is not None))
+    given = [(o, s) for o, s in zip(op.operands, shapes) if s is not None and o.domain != "channel"]
+    sizes = torch.broadcast_shapes(*(counted(o, s) for o, s in given))
     if op.group:
         torch._check(
             len(sizes) > 0 and sizes[-1] % op.group == 0,
@@ -105,14 +106,15 @@ def shape_of_sum(shape, sizes):
 
 
 def shapes_of_results(op, operands):
-    """The shapes of the results of an op on rows."""
+    """The shape that the operands broadcast to, and the shapes of the results."""
     shapes = shapes_of(operands[: len(op.operands)])
-    sizes = shape_of_rows(op, shapes)
+    sizes = shape_of_call(op, shapes)
+    halves = next((shape for o, shape in zip(op.operands, shapes) if o.domain == "halves"), None)
+    of = {"elements": sizes, "row": shape_once(op, sizes), "halves": halves}
     sums, made = is_summed(op, shapes, sizes), []
     for r in op.results:
-        own = shape_once(op, sizes) if r.is_row else sizes
-        made.append(shape_of_sum(shapes[r.weight], sizes) if sums and r.weight is not None else own)
-    return made
+        made.append(shape_of_sum(shapes[r.weight], sizes) if sums and r.weight is not None else of[r.domain])
+    return sizes, made
 
 
 def into(op):
@@ -132,38 +134,24 @@ def into(op):
 
 def of(op):
     """The fake of an op that makes new tensors."""
+    # Such results lie as the operands do.
+    is_like = op.is_of_elements and not op.random and not op.indices
 
-    def elementwise(*args):
+    def fake(*args):
         _check_devices(op, args)
-        tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and not o.is_channel]
-        sizes = torch.broadcast_shapes(*(t.shape for t in tensors))
-        if op.random or op.indices:
-            strides = _contiguous(sizes)
-        else:
+        sizes, shapes = shapes_of_results(op, args)
+        if is_like:
+            tensors = [a for o, a in zip(op.operands, args) if isinstance(a, Tensor) and o.domain != "channel"]
             strides = compute_elementwise_output_strides(*(t.expand(sizes) for t in tensors))
-        return _results(op, args, sizes, strides)
-
-    def halves(x, *args):
-        shape = list(x.shape)
-        torch._check(
-            x.dim() > 0 and shape[-1] % 2 == 0, lambda: f"{op.name}: the last dimension of x must be even, x is {shape}"
-        )
-        sizes = (*shape[:-1], shape[-1] // 2)
-        return _results(op, (x,), sizes, _contiguous(sizes))
-
-    def halves_gradient(grad, x, *args):
-        _check_devices(op, (grad, x))
-        return _results(op, (grad, x), x.shape, _contiguous(x.shape))
-
-    def rows(*args):
-        _check_devices(op, args)
-        like, call, made = _leader(op, args), call_type(op, args), []
-        for r, own in zip(op.results, shapes_of_results(op, args)):
+        call, device, made = call_type(op, args), _leader(op, args).device, []
+        for r, own in zip(op.results, shapes):
             dtype = fixed_type(r) or call
-            made.append(torch.empty_strided(own, _contiguous(own), dtype=dtype, device=like.device))
+            made.append(
+                torch.empty_strided(own, strides if is_like else _contiguous(own), dtype=dtype, device=device)
+            )
         return made[0] if len(made) == 1 else tuple(made)
 
-    return {"halves": halves, "halves_gradient": halves_gradient, "rows": rows}.get(op.form, elementwise)
+    return fake
 
 
 def rope_into(*args):

@@ -179,7 +179,7 @@ def function(calls, public, inplace=None):
     passed = _signatures.passed(arguments)
     every = ", ".join([*operands, *params])
     more = ["not inplace"] if inplace else []
-    can_write = op.form == "elementwise" and len(op.results) == 1
+    can_write = op.is_elementwise and len(op.results) == 1
 
     def grad(names):
         requires = " or ".join(f"{o}.requires_grad" for o in names)
@@ -241,7 +241,7 @@ def function_inplace(calls, public):
     """The function of an op over its first operand."""
     operands, params = _parts(calls)
     first = operands[0]
-    can_write = calls.op.form == "elementwise"
+    can_write = calls.op.is_elementwise
     tests = _usual(calls, operands) + _fits(calls, operands, first) if can_write else ["False"]
     number = made = ""
     for at in _numbers(calls) if can_write else []:

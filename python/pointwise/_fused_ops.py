@@ -532,6 +532,6 @@ def _own(call, kernel):
 
 
 for _call in CALLS.values():
-    if _call.op.form == "elementwise" and not _call.op.random and len(_call.op.results) == 1:
+    if _call.op.is_elementwise and not _call.op.random and len(_call.op.results) == 1:
         for _kernel in _call.kernels.values():
             _own(_call, _kernel)

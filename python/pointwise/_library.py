@@ -100,7 +100,7 @@ def build(namespace, description, implement, family=False):
     composite = _signatures.COMPOSITE if family else set()
     for name, call in calls.items():
         op = call.op
-        if op.form == "generator":
+        if not op.operands:
             if not family:
                 names[name] = _define(library, name, call.arguments, 1)
                 functions.makers[name] = lambda call=call: _functions.generator(call, getattr(public, call.name))

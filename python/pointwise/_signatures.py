@@ -83,7 +83,7 @@ def _derived(op, rename):
     for operand, name in zip(op.operands, names):
         parts.append(f"{'Tensor|Scalar' if operand.takes_number else 'Tensor'} {name}")
     kinds = {"float": "Scalar", "float?": "Scalar?", "int": "int", "bool": "bool"}
-    if op.form == "rows" and op.params:
+    if op.rows and op.params:
         # torch's functions have a dimension in their place.
         parts.append("*")
     for param in op.params:
@@ -91,7 +91,7 @@ def _derived(op, rename):
         parts.append(f"{kinds[param.kind]} {param.name}={default!r}")
     if op.random:
         parts.append("Tensor? seed=None")
-    if op.form == "generator":
+    if not op.operands:
         parts = ["SymInt[] size", *parts, "*", "ScalarType? dtype=None", "Device? device=None"]
     return ", ".join(parts)
 
@@ -114,13 +114,9 @@ def doc(name, ops):
 
 def has_inplace(op):
     """True if there is a function over the first operand: it has the result's type and shape."""
-    return (
-        len(op.results) == 1
-        and op.results[0].dtype is None
-        and op.form in ("elementwise", "channel")
-        and op.operands[0].dtype is None
-        and not op.gradient
-    )
+    if len(op.results) > 1 or not op.operands or op.rows or op.gradient:
+        return False
+    return all(slot.dtype is None and slot.domain == "elements" for slot in (op.operands[0], op.results[0]))
 
 
 def python(arguments, more=()):

@@ -1,5 +1,6 @@
 """The ops of a library as data, read from its description. Needs no torch."""
 
+import functools
 import json
 from dataclasses import dataclass, field
 
@@ -9,7 +10,12 @@ DIFFERENTIABLE = (None, "float32", "float16", "bfloat16")
 
 
 class Slot:
-    """A tensor of an op, whose element type `dtype` is that of the call if None."""
+    """A tensor of an op, whose element type `dtype` is that of the call if None.
+
+    Its `domain` says which elements it has beside the shape that the operands broadcast to. `elements`: one for each.
+    `channel`: one for each entry of dimension 1, or one for all. `row`: one for each row; there is no last dimension, or
+    one of groups. `halves`: two for each; the last dimension is twice as long.
+    """
 
     @property
     def is_bool(self):
@@ -24,15 +30,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class Operand(Slot):
-    """A tensor that an op reads. One with an element for each row has no last dimension, or one of groups.
-
-    One that shares its gradient has that of the operand before it.
-    """
+    """A tensor that an op reads. One that shares its gradient has that of the operand before it."""
 
     name: str
     dtype: str | None
-    is_channel: bool
-    is_row: bool
+    domain: str
     takes_number: bool
     shares_gradient: bool
 
@@ -48,16 +50,16 @@ class Param:
 
 @dataclass(frozen=True)
 class Result(Slot):
-    """A tensor that an op writes. One with an element for each row has no last dimension, or one of groups.
+    """A tensor that an op writes.
 
     A kept one is for the gradient. The gradient of a weight has the place of that operand as `weight`.
     """
 
     name: str
-    is_row: bool = False
-    dtype: str | None = None
-    is_kept: bool = False
-    weight: int | None = None
+    dtype: str | None
+    domain: str
+    is_kept: bool
+    weight: int | None
 
     @property
     def has_gradient(self):
@@ -82,14 +84,14 @@ class Kernel:
 
 @dataclass
 class Op:
-    """An op. `form` says how shapes go together: elementwise, channel, halves, halves_gradient, rows or generator.
+    """An op. One without operands makes a tensor of a shape that comes with the call.
 
-    A row is a group of `group` neighbours along the last dimension, or all of it if that is 0. `backward` names the op of
-    its gradients; `gradient` says that it is one.
+    One of rows (`rows`) reduces over them: a row is a group of `group` neighbours along the last dimension, or all of it
+    if that is 0. `backward` names the op of its gradients; `gradient` says that it is one.
     """
 
     name: str
-    form: str
+    rows: bool
     group: int
     operands: list[Operand]
     params: list[Param]
@@ -113,9 +115,23 @@ class Op:
         """The operands whose gradients are sums over rows, if each is one row or one element."""
         return [result.weight for result in self.results if result.weight is not None]
 
+    def has(self, domain):
+        """True if an operand has elements of a domain."""
+        return any(operand.domain == domain for operand in self.operands)
+
+    @functools.cached_property
+    def is_of_elements(self):
+        """True if results have the shape that the operands broadcast to: it has neither rows nor halves."""
+        return not self.rows and not self.has("halves")
+
+    @functools.cached_property
+    def is_elementwise(self):
+        """True if all tensors have elements of that shape."""
+        return bool(self.operands) and self.is_of_elements and not self.has("channel")
+
     def lacks(self, slot):
         """The dimensions that a tensor has less than the others of a call: the last, if each row has it once."""
-        return int(slot.is_row and not self.group)
+        return int(slot.domain == "row" and not self.group)
 
     @property
     def shown(self):
@@ -152,13 +168,13 @@ def parse(description):
         name = op["name"]
         ops[name] = Op(
             name=name,
-            form=op["form"],
+            rows=op["rows"],
             group=op["group"],
             operands=[
-                Operand(o["name"], o["dtype"], o["channel"], o["row"], o["number"], o["shares"]) for o in op["operands"]
+                Operand(o["name"], o["dtype"], o["domain"], o["number"], o["shares"]) for o in op["operands"]
             ],
             params=[Param(p["name"], p["kind"], _default(p)) for p in op["params"]],
-            results=[Result(r["name"], r["row"], r["dtype"], r["kept"], r["weight"]) for r in op["results"]],
+            results=[Result(r["name"], r["dtype"], r["domain"], r["kept"], r["weight"]) for r in op["results"]],
             dtypes=tuple(op["dtypes"]),
             **{key: op[key] for key in ("int_to_float", "promotes", "refuses_bool", "constant", "indices")},
             random=op["random"],

@@ -26,55 +26,41 @@ def _entry(tensor, dim):
     return tensor.shape if dim is None else tensor.shape[:dim] + tensor.shape[dim + 1 :]
 
 
-def _elementwise(call, op, kernel, size, dims, args):
-    rank = max(_rank(a, d) for a, d in zip(args, dims) if isinstance(a, Tensor))
-    args = [_front(a, d, rank) if d is not None else a for a, d in zip(args, dims)]
-    return call(*args)
-
-
-def _halves(call, op, kernel, size, dims, args):
-    # All tensors have the same outer dimensions: one without the batch repeats for it.
-    args = [
-        (a.expand(size, *a.shape) if d is None else a.movedim(d, 0)) if isinstance(a, Tensor) else a
-        for a, d in zip(args, dims)
-    ]
-    return call(*args)
-
-
-def _channel(call, op, kernel, size, dims, args):
+def _channel(call, op, size, dims, args):
     operands, params = args[: len(op.operands)], args[len(op.operands) :]
     for operand, dim in zip(op.operands, dims):
-        if operand.is_channel and dim is not None:
+        if operand.domain == "channel" and dim is not None:
             raise NotImplementedError(f"{op.name}: vmap over {operand.name}; call it for each of them")
-    rank = max(_rank(a, d) for o, a, d in zip(op.operands, operands, dims) if not o.is_channel)
+    rank = max(_rank(a, d) for o, a, d in zip(op.operands, operands, dims) if o.domain != "channel")
     # The batch joins dimension 0. An entry of one dimension has none for channels: one element serves all.
     batched = [a.expand(size, *a.shape) if d is None else a.movedim(d, 0) for a, d in zip(operands, dims)]
     operands = [
-        a if operand.is_channel else _front(b, 0, rank) for operand, a, b in zip(op.operands, operands, batched)
+        a if o.domain == "channel" else _front(b, 0, rank) for o, a, b in zip(op.operands, operands, batched)
     ]
     if rank < 2:
-        operands = [a.reshape(1) if o.is_channel else a for o, a in zip(op.operands, operands)]
+        operands = [a.reshape(1) if o.domain == "channel" else a for o, a in zip(op.operands, operands)]
         return call(*operands, *params)
-    front = torch.broadcast_shapes(*(a.shape[:2] for o, a in zip(op.operands, operands) if not o.is_channel))
-    results = call(
-        *(a if o.is_channel else a.expand(*front, *a.shape[2:]).flatten(0, 1) for o, a in zip(op.operands, operands)),
-        *params,
-    )
+    front = torch.broadcast_shapes(*(a.shape[:2] for o, a in zip(op.operands, operands) if o.domain != "channel"))
+    operands = [
+        a if o.domain == "channel" else a.expand(*front, *a.shape[2:]).flatten(0, 1)
+        for o, a in zip(op.operands, operands)
+    ]
+    results = call(*operands, *params)
     many = results if isinstance(results, tuple) else (results,)
     many = tuple(r.unflatten(0, front) for r in many)
     return many if isinstance(results, tuple) else many[0]
 
 
-def _rows(call, op, kernel, size, dims, args):
-    # The last dimension stays the row, or its groups. What each row has once lacks it, or has one of groups.
-    operands, dims = args[: len(op.operands)], dims[: len(op.operands)]
-    rank = max(_rank(a, d) + op.lacks(o) for o, a, d in zip(op.operands, operands, dims))
-    if all(_rank(a, d) == 0 for a, d in zip(operands, dims)):
+def _batched(call, op, size, dims, args):
+    # Of rows the last dimension stays the row, or its groups. What each row has once lacks it, or has one of groups.
+    operands, dims = list(args[: len(op.operands)]), list(dims[: len(op.operands)])
+    ranks = [_rank(a, d) if isinstance(a, Tensor) else 0 for a, d in zip(operands, dims)]
+    rank = max(r + op.lacks(o) for o, r in zip(op.operands, ranks))
+    if op.rows and not any(ranks):
         raise NotImplementedError(f"{op.name}: vmap over tensors of one dimension, whose entries have no rows")
-    # Sums over rows are those of an entry: each has its weights.
+    # Sums over rows are those of an entry: each has its weights. Halves are never broadcast.
     shapes = [_entry(a, d) for a, d in zip(operands, dims)]
-    operands, dims = list(operands), list(dims)
-    for at in op.weights:
+    for at in [*op.weights, *(k for k, o in enumerate(op.operands) if o.domain == "halves")]:
         if dims[at] is None and isinstance(operands[at], Tensor):
             operands[at], dims[at] = operands[at].expand(size, *operands[at].shape), 0
     operands = [
@@ -83,7 +69,7 @@ def _rows(call, op, kernel, size, dims, args):
     results = call(*operands, *args[len(op.operands) :])
     if not op.weights:
         return results
-    sizes = _fake.shape_of_rows(op, shapes)
+    sizes = _fake.shape_of_call(op, shapes)
     if not _fake.is_summed(op, shapes, sizes):
         return results
     many = list(results) if isinstance(results, tuple) else [results]
@@ -94,15 +80,6 @@ def _rows(call, op, kernel, size, dims, args):
                 y = y.sum(dim=list(range(1, y.dim() - 1)))
             many[k] = y.reshape(size, *own)
     return tuple(many) if isinstance(results, tuple) else many[0]
-
-
-_RULES = {
-    "elementwise": _elementwise,
-    "channel": _channel,
-    "halves": _halves,
-    "halves_gradient": _halves,
-    "rows": _rows,
-}
 
 
 def _check_indices(op, dims, args):
@@ -116,9 +93,9 @@ def _check_indices(op, dims, args):
 
 def register(library, namespace, op, kernel):
     """Registers the rule of a kernel."""
-    rule = _RULES.get(op.form)
-    if rule is None or kernel.out:
+    if not op.operands or kernel.out:
         return
+    rule = _channel if op.has("channel") else _batched
     name, _, overload = kernel.name.partition(".")
     call = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
 
@@ -137,7 +114,7 @@ def register(library, namespace, op, kernel):
             dims = (*dims[:-1], None)
         if op.indices:
             _check_indices(op, dims, args)
-        results = rule(call, op, kernel, info.batch_size, dims, args)
+        results = rule(call, op, info.batch_size, dims, args)
         return results, (0,) * len(results) if isinstance(results, tuple) else 0
 
     torch.library.register_vmap(f"{namespace}::{kernel.name}", batched, lib=library)

@@ -96,7 +96,7 @@ def _shaped(op, shape, dtype):
 
 
 def _make():
-    ops = {name: _function(op) for name, op in _OPS.items() if op.form != "generator"}
+    ops = {name: _function(op) for name, op in _OPS.items() if op.operands}
     functions = dict(ops)
 
     def add(function):

@@ -40,22 +40,23 @@ def tensor(shape, dtype, device="cpu", positive=False):
     return (x.abs() + 0.1 if positive else x).to(dtype)
 
 
+def shapes(op, shape):
+    """The shape of an operand of each domain. Halves have `shape` as a whole."""
+    elements = (*shape[:-1], shape[-1] // 2) if op.has("halves") else shape
+    return {"elements": elements, "channel": shape[1:2], "row": shape[:-1], "halves": shape}
+
+
 def operands(op, dtype, device="cpu", shape=(4, 6), positive=False):
     """Operands of an op, from its data."""
     made = []
-    for k, operand in enumerate(op.operands):
-        size = shape
-        if op.form == "channel" and k == len(op.operands) - 1:
-            size = shape[1:2]
-        if op.form == "halves_gradient" and k == 0:
-            size = (*shape[:-1], shape[-1] // 2)
-        if operand.is_row:
-            size = shape[:-1]
+    sizes = shapes(op, shape)
+    for operand in op.operands:
+        size = sizes[operand.domain]
         own = getattr(torch, operand.dtype) if operand.dtype else dtype
         x = tensor(size, own, device, positive)
         if operand.name == "labels":
             x = x.abs() % shape[-1]
-        if op.form == "rows" and operand.is_bool:
+        if op.rows and operand.is_bool:
             # No row is masked whole.
             x[..., 0] = False
         made.append(x)

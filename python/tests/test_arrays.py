@@ -13,7 +13,7 @@ import pytest
 
 from pointwise import arrays
 
-OPS = {name: op for name, op in arrays._OPS.items() if op.form != "generator"}
+OPS = {name: op for name, op in arrays._OPS.items() if op.operands}
 FLOAT = sorted(name for name, op in OPS.items() if "float32" in op.dtypes)
 
 
@@ -40,21 +40,17 @@ class SpeaksOld(Speaks):
 def operands(op, dtype):
     """Arrays that an op takes, positive and apart from where formulas jump."""
     generator = numpy.random.default_rng(len(op.name))
-    shape = {"halves": (3, 8), "halves_gradient": (3, 8)}.get(op.form, (3, 4))
+    shapes = {"elements": (3, 4), "channel": (4,), "row": (3,), "halves": (3, 8)}
 
-    def one(k, operand):
+    def one(operand):
+        shape = shapes[operand.domain]
         if operand.is_bool:
-            return generator.random((3, 4)) < 0.5
+            return generator.random(shape) < 0.5
         if operand.dtype:
-            return generator.integers(0, 4, 3 if operand.is_row else (3, 4)).astype(operand.dtype)
-        if operand.is_row:
-            return generator.uniform(0.1, 0.9, 3).astype(dtype)
-        if op.form == "channel" and k + 1 == len(op.operands):
-            return generator.uniform(0.1, 0.9, 4).astype(dtype)
-        size = (3, 4) if op.form == "halves_gradient" and k == 0 else shape
-        return generator.uniform(0.1, 0.9, size).astype(dtype)
+            return generator.integers(0, 4, shape).astype(operand.dtype)
+        return generator.uniform(0.1, 0.9, shape).astype(dtype)
 
-    return [one(k, operand) for k, operand in enumerate(op.operands)]
+    return [one(operand) for operand in op.operands]
 
 
 def flat(result):

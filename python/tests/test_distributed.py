@@ -20,6 +20,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 import pointwise
 from pointwise import _distributed, _native, _spec
 from pointwise._torch_ops import CALLS
+from reference import shapes
 
 WORLD = 2
 
@@ -44,12 +45,8 @@ def _equal(ours, whole):
 
 def _operands(op, device):
     made = []
-    for k, operand in enumerate(op.operands):
-        shape = (6,) if op.form == "channel" and k == len(op.operands) - 1 else (4, 6, 4)
-        if op.form == "halves_gradient" and k == 0:
-            shape = (4, 6, 2)
-        if operand.is_row:
-            shape = (4, 6)
+    for operand in op.operands:
+        shape = shapes(op, (4, 6, 4))[operand.domain]
         if operand.dtype == "int64":
             made.append(torch.randint(0, 4, shape, device=device))
         elif operand.is_bool:
@@ -66,21 +63,19 @@ def every_op(mesh, device):
     tried = 0
     for name, calls in CALLS.items():
         op = calls.op
-        if op.form == "generator" or op.random:
+        if not op.operands or op.random:
             continue
         operands = _operands(op, device)
         params = [param.default for param in op.params]
-        last = op.form in ("halves", "halves_gradient", "rows")
         leaves = [x.clone().requires_grad_() if x.is_floating_point() else x for x in operands]
         gradient = op.backward is not None and not name.endswith("_backward")
         whole = calls.call(*leaves, *params)
         results = whole if isinstance(whole, tuple) else (whole,)
         if gradient:
             results[0].sum().backward()
-        for dim in range(2 if last else 3):
-            places = [Shard(dim)] * len(operands)
-            if op.form == "channel":
-                places[-1] = Shard(0) if dim == 1 else Replicate()
+        for dim in range(3 if op.is_of_elements else 2):
+            channel = Shard(0) if dim == 1 else Replicate()
+            places = [channel if operand.domain == "channel" else Shard(dim) for operand in op.operands]
             mine = [_sharded(x, mesh, place, gradient) for x, place in zip(operands, places)]
             got = _quiet(lambda: calls.call(*mine, *params))
             got = got if isinstance(got, tuple) else (got,)

@@ -67,7 +67,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_layouts(name, layout, device):
     op = op_of(name)
-    if name in ("masked_fill", "clamp") or op.form != "elementwise":
+    if name in ("masked_fill", "clamp") or not op.is_elementwise:
         pytest.skip("layouts of its own")
     dtype = torch.float32 if "float32" in op.dtypes else torch.int32
     args = [LAYOUTS[layout](x) for x in operands(op, dtype, device, positive=name == "pow")]

@@ -38,7 +38,7 @@ OPS = {"masked_fill": "where"}
 def _ours(entry):
     name = entry.name.removeprefix("nn.functional.")
     # Ops on rows have no dimension to give.
-    of_rows = name in CALLS and CALLS[name].op.form == "rows"
+    of_rows = name in CALLS and CALLS[name].op.rows
     return name if name in FUNCTIONS and name not in INEXACT and not of_rows else None
 
 

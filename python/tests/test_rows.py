@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 SHAPES = [(3, 17), (4, 64), (2, 3, 128)]
-ROWS = [name for name, call in CALLS.items() if call.op.form == "rows"]
+ROWS = [name for name, call in CALLS.items() if call.op.rows]
 NAMES = [name for name in ROWS if not name.endswith("_backward")]
 
 
@@ -73,7 +73,7 @@ def operands(name, shape, dtype, device, grad=False):
         if operand.is_bool:
             x = tensor(shape, torch.bool, device)
             x[..., 0] = False
-        elif operand.is_row:
+        elif operand.domain == "row":
             x = torch.randint(0, shape[-1], shape[:-1], device=device)
         elif operand.name in ("weight", "bias"):
             x = tensor(shape[-1:], dtype, device)
@@ -282,13 +282,13 @@ LAYOUTS = {
 def test_layouts(name, layout, device):
     args = []
     for operand, x in zip(CALLS[name].op.operands, operands(name, (4, 6, 8), torch.float32, device)):
-        if operand.is_row:
+        if operand.domain == "row":
             args.append(torch.zeros(args[0].shape[:-1], dtype=x.dtype, device=device))
             continue
         x = x if x.dim() == 3 else x.expand(4, 6, 8).contiguous()
         x = LAYOUTS[layout](x & False if operand.is_bool else x)
         args.append(x)
-    if args[0].dim() == 0 and any(operand.is_row for operand in CALLS[name].op.operands):
+    if args[0].dim() == 0 and any(operand.domain == "row" for operand in CALLS[name].op.operands):
         # One for each row has a row.
         args[0] = args[0][None]
     flat = [x.reshape((1,) * max(x.dim(), 1)) for x in args] if layout == "one element" else args
@@ -305,7 +305,7 @@ def test_layouts(name, layout, device):
         want = theirs(name, flat)
     got = ours(name, args)
     for one, two in zip(got, want):
-        is_row = CALLS[name].op.results[0].is_row
+        is_row = CALLS[name].op.results[0].domain == "row"
         assert one.shape == (args[0].shape[:-1] if is_row else args[0].shape)
         # Of equal elements a variance is what its rounding leaves, and its root divides by little.
         atol = 5e-3 if "layer" in name and "along" in layout else 1e-5
@@ -390,7 +390,7 @@ def test_out(name, device):
     gaps = torch.empty(*y.shape, 2, device=device)[..., 0]
     assert torch.equal(ours(name, args, out=gaps)[0], y)
     assert torch.equal(ours(name, args, out=torch.empty(0, device=device))[0], y)
-    if not op.results[0].is_row:
+    if op.results[0].domain != "row":
         x = args[0].clone()
         ours(name, [x, *args[1:]], out=x)
         assert torch.equal(x, y)
@@ -594,7 +594,7 @@ def test_arrays(name, device):
     op, generator = CALLS[name].op, numpy.random.default_rng(0)
     made = []
     for operand in op.operands:
-        shape = (2, 3) if operand.is_row else (2, 3, 16)
+        shape = (2, 3) if operand.domain == "row" else (2, 3, 16)
         if operand.dtype == "int64":
             made.append(generator.integers(0, 16, shape))
             continue

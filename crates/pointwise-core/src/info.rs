@@ -294,6 +294,32 @@ const fn has(bits: u16, k: usize) -> bool {
     k < u16::BITS as usize && bits >> k & 1 == 1
 }
 
+/// The elements of a tensor, beside the shape that the operands of its call broadcast to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// One for each.
+    Elements,
+    /// One for each entry of dimension 1, or one for all.
+    Channel,
+    /// One for each row: there is no last dimension, or one of groups.
+    Row,
+    /// Two for each: the last dimension is twice as long. It has a gate, then a value.
+    Halves,
+}
+
+impl Domain {
+    /// Returns its name, such as `elements`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Domain::Elements => "elements",
+            Domain::Channel => "channel",
+            Domain::Row => "row",
+            Domain::Halves => "halves",
+        }
+    }
+}
+
 /// An op as data.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
@@ -642,6 +668,27 @@ impl OpInfo {
         }
     }
 
+    /// Returns the domain of tensor `k` of [`OpInfo::arguments`].
+    #[must_use]
+    pub const fn argument_domain(&self, k: usize) -> Domain {
+        match self.kind {
+            Kind::Gated | Kind::GatedGradients if k + 1 == self.arguments().len() => Domain::Halves,
+            _ if self.is_channel(k) => Domain::Channel,
+            _ if self.is_row_operand(k) => Domain::Row,
+            _ => Domain::Elements,
+        }
+    }
+
+    /// Returns the domain of tensor `k` of [`OpInfo::outputs`].
+    #[must_use]
+    pub const fn output_domain(&self, k: usize) -> Domain {
+        match self.kind {
+            Kind::GatedGradients => Domain::Halves,
+            _ if self.is_row_result(k) => Domain::Row,
+            _ => Domain::Elements,
+        }
+    }
+
     /// True if operand `k` has one element for each channel, or one for all: see [`OpInfo::channel_operands`].
     #[must_use]
     pub const fn is_channel(&self, k: usize) -> bool {
@@ -675,6 +722,17 @@ mod tests {
             assert_eq!(info.stored_operand(k), (k == 2).then_some(DType::I64), "{k}");
         }
         assert_eq!((info.bool_operands(), info.bool_results(), info.has_stored()), (1, 1, true));
+    }
+
+    #[test]
+    fn tensors_have_domains() {
+        use Domain::{Channel, Elements, Halves, Row};
+        let of = |info: OpInfo| [info.argument_domain(0), info.argument_domain(1), info.output_domain(0)];
+        let info = OpInfo { operands: &["x", "w"], ..OpInfo::FORMULA };
+        assert_eq!(of(OpInfo { channel_operands: 2, ..info }), [Elements, Channel, Elements]);
+        assert_eq!(of(OpInfo { row_operands: 2, row_results: 1, ..info }), [Elements, Row, Row]);
+        assert_eq!(of(OpInfo { kind: Kind::GatedGradients, ..info }), [Elements, Halves, Halves]);
+        assert_eq!(of(OpInfo { kind: Kind::Gated, ..info }), [Halves, Elements, Elements]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use element::Element;
 pub use float16::{bf16, f16};
 pub use formula::{At, Formula, OpData, ParamWords};
 pub use fp8::{F8E4M3, F8E5M2};
-pub use info::{Accuracy, BinaryFunction, Each, Kind, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
+pub use info::{Accuracy, BinaryFunction, Domain, Each, Kind, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use num::Terms;
 pub use num::{Bits, Coarse, Logic, Num, Real, Rough, Short, Signed, Stepped, Value};

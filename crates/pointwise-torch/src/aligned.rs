@@ -1,14 +1,15 @@
 //! Calls whose tensors all have the call's dimensions: calls in f64, and calls with more dimensions than pointwise's views
 //! have. Dimensions are merged, and the rest is walked.
 
+use pointwise::info::Domain;
 use pointwise::kernel::Rng;
 use pointwise::{Device, Number, Operand, Stream};
 
 use crate::abi::Element;
 use crate::layout::{self, Item};
 use crate::operand::{Known, number};
-use crate::registry::{Call, Form, OpSpec};
-use crate::results::shape_of_rows;
+use crate::registry::{Call, OpSpec};
+use crate::results::shape_of_call;
 use crate::tensor::Raw;
 use crate::view::{RANK, say, view, view_mut};
 
@@ -48,19 +49,7 @@ impl Aligned {
                 RANK - 1
             ));
         }
-        let tensors = known.iter().zip(&op.operands).filter_map(|(known, operand)| match known {
-            Known::Tensor(raw) if !operand.is_channel => Some(raw),
-            _ => None,
-        });
-        let sizes = match (op.form, known.first(), results.first()) {
-            (Form::Halves, _, Some(result)) => result.sizes.to_vec(),
-            (Form::HalvesGradient, Some(Known::Tensor(raw)), _) => raw.sizes.to_vec(),
-            (Form::Elementwise | Form::Channel | Form::Generator, ..) => {
-                layout::broadcast(tensors.map(|raw| raw.sizes))?
-            }
-            (Form::Rows, ..) => shape_of_rows(op, known)?,
-            _ => return Err(format!("{}: the first operand is a tensor", op.name)),
-        };
+        let sizes = shape_of_call(op, known)?;
         if op.results.iter().zip(results).any(|(spec, raw)| spec.weight.is_some() && raw.sizes != sizes) {
             return Err(format!(
                 "{}: sums over rows of more than {RANK} dimensions: flatten all but the last, such as x.flatten(0, -2)",
@@ -69,47 +58,48 @@ impl Aligned {
         }
         let mut aligned = Aligned { sizes, items: Vec::new(), operands: Vec::new(), tensors: 0 };
         let item = |raw: &Raw<'_>, strides: Vec<i64>| Item { data: raw.data, element: raw.element, strides };
-        let halved = matches!(op.form, Form::Halves | Form::HalvesGradient);
-        for (k, (known, spec)) in known.iter().zip(&op.operands).enumerate() {
-            let is_last = k + 1 == op.operands.len();
-            match known {
-                Known::Number(value) => aligned.operands.push(Err(*value)),
-                Known::Tensor(raw) if is_last && halved => {
+        for (known, spec) in known.iter().zip(&op.operands) {
+            let raw = match known {
+                Known::Number(value) => {
+                    aligned.operands.push(Err(*value));
+                    continue;
+                }
+                Known::Tensor(raw) => raw,
+            };
+            let strides = match spec.domain {
+                Domain::Halves => {
                     for half in halves(op, &aligned.sizes, raw)? {
                         aligned.push_operand(half);
                     }
+                    continue;
                 }
-                Known::Tensor(raw) => {
-                    let strides = match spec.is_channel {
-                        true => channel(op, &aligned.sizes, raw)?,
-                        false if spec.is_row => {
-                            layout::expand(&aligned.sizes, &behind(raw.sizes, 1), &behind(raw.strides, 0))?
-                        }
-                        false => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
-                    };
-                    aligned.push_operand(item(raw, strides));
-                }
-            }
+                Domain::Channel => channel(op, &aligned.sizes, raw)?,
+                Domain::Row => layout::expand(&aligned.sizes, &behind(raw.sizes, 1), &behind(raw.strides, 0))?,
+                Domain::Elements => layout::expand(&aligned.sizes, raw.sizes, raw.strides)?,
+            };
+            aligned.push_operand(item(raw, strides));
         }
         for (raw, spec) in results.iter().zip(&op.results) {
-            if op.form == Form::HalvesGradient {
-                aligned.items.extend(halves(op, &aligned.sizes, raw)?);
-            } else if spec.is_row && raw.sizes == layout::once_a_row(&aligned.sizes).0 {
-                aligned.items.push(item(raw, behind(raw.strides, 0)));
-            } else if !spec.is_row && raw.sizes == aligned.sizes {
-                aligned.items.push(item(raw, raw.strides.to_vec()));
-            } else {
-                let sizes = if spec.is_row { layout::once_a_row(&aligned.sizes).0 } else { aligned.sizes };
+            let (sizes, strides) = match spec.domain {
+                Domain::Halves => {
+                    aligned.items.extend(halves(op, &aligned.sizes, raw)?);
+                    continue;
+                }
+                Domain::Row => (layout::once_a_row(&aligned.sizes).0, behind(raw.strides, 0)),
+                Domain::Elements | Domain::Channel => (aligned.sizes.clone(), raw.strides.to_vec()),
+            };
+            if raw.sizes != sizes {
                 return Err(format!(
                     "{}: the result is of sizes {sizes:?}, the tensor for it {:?}",
                     op.name, raw.sizes
                 ));
             }
+            aligned.items.push(item(raw, strides));
         }
-        match op.form {
-            Form::Rows => layout::merge_rows(&mut aligned.sizes, &mut aligned.items),
-            _ if op.knows_dimensions() => {}
-            _ => layout::merge(&mut aligned.sizes, &mut aligned.items),
+        match op.of_rows {
+            true => layout::merge_rows(&mut aligned.sizes, &mut aligned.items),
+            false if op.knows_dimensions() => {}
+            false => layout::merge(&mut aligned.sizes, &mut aligned.items),
         }
         Ok(aligned)
     }
@@ -122,7 +112,7 @@ impl Aligned {
 
     /// True if there is nothing to compute. A row of no elements may have a result.
     pub(crate) fn is_empty(&self, op: &OpSpec) -> bool {
-        let counted = self.sizes.len().saturating_sub(usize::from(op.form == Form::Rows));
+        let counted = self.sizes.len().saturating_sub(usize::from(op.of_rows));
         self.sizes[..counted].contains(&0)
     }
 
@@ -141,12 +131,12 @@ impl Aligned {
         }
         let (operands, tensors) = (&self.operands, self.tensors);
         layout::each(RANK, &self.sizes, &mut self.items, &mut |sizes, items| {
-            let rank = |is_row: bool| sizes.len() - usize::from(is_row);
+            let rank = |domain| sizes.len() - usize::from(domain == Some(Domain::Row));
             let mut given = Vec::with_capacity(operands.len());
             for (k, operand) in operands.iter().enumerate() {
                 given.push(match operand {
                     Ok(at) => {
-                        let (item, rank) = (&items[*at], rank(op.operands.get(k).is_some_and(|spec| spec.is_row)));
+                        let (item, rank) = (&items[*at], rank(op.operands.get(k).map(|spec| spec.domain)));
                         // SAFETY: the caller's promise.
                         Operand::View(unsafe {
                             view(device, item.data, item.element, &sizes[..rank], &item.strides[..rank])
@@ -159,7 +149,7 @@ impl Aligned {
             for (k, item) in items[tensors..].iter().enumerate() {
                 let spec = op.results.get(k);
                 let (element, rank) =
-                    (spec.map_or(element, |spec| spec.element(element)), rank(spec.is_some_and(|spec| spec.is_row)));
+                    (spec.map_or(element, |spec| spec.element(element)), rank(spec.map(|spec| spec.domain)));
                 // SAFETY: the caller's promise.
                 targets.push(unsafe { view_mut(device, item.data, element, &sizes[..rank], &item.strides[..rank]) }?);
             }

@@ -20,7 +20,7 @@ use crate::call::launch_on;
 use crate::kernel::Library;
 use crate::layout;
 use crate::operand::Known;
-use crate::registry::{Form, OpSpec};
+use crate::registry::OpSpec;
 use crate::results::{layout_of_results, own_layouts};
 use crate::tensor::{Place, Raw};
 
@@ -439,16 +439,17 @@ fn run(
         Place::Cpu => Device::cpu(),
         Place::Cuda(index) => Device::cuda(index as usize).map_err(runtime)?,
     };
-    if op.form != Form::Generator && memories().next().is_none() {
+    let is_made = op.operands.is_empty();
+    if !is_made && memories().next().is_none() {
         return Err(PyTypeError::new_err(format!("{}(): one argument at least must be an array", op.name)));
     }
-    let element = match (op.form, dtype) {
-        (Form::Generator, None) => Element::Of(DType::F32),
-        (Form::Generator, Some(name)) => (op.dtypes.iter())
+    let element = match dtype {
+        _ if !is_made => common(op, operands, &device)?,
+        None => Element::Of(DType::F32),
+        Some(name) => (op.dtypes.iter())
             .find(|dtype| dtype.torch_name() == name)
             .map(|dtype| Element::Of(*dtype))
             .ok_or_else(|| PyTypeError::new_err(format!("{} does not make {name}", op.name)))?,
-        _ => common(op, operands, &device)?,
     };
     convert(op, operands, element, &device)?;
     let known = (operands.iter())
@@ -457,10 +458,10 @@ fn run(
             Given::Number(number) => Known::Number(*number),
         })
         .collect::<Vec<_>>();
-    let sizes = match (op.form, shape) {
-        (Form::Generator, Some(shape)) => shape,
-        (Form::Generator, None) => return Err(PyTypeError::new_err(format!("{}() needs a shape", op.name))),
-        _ => layout_of_results(op, &known).map_err(runtime)?.0,
+    let sizes = match shape {
+        _ if !is_made => layout_of_results(op, &known).map_err(runtime)?.0,
+        Some(shape) => shape,
+        None => return Err(PyTypeError::new_err(format!("{}() needs a shape", op.name))),
     };
     if sizes.iter().any(|size| *size < 0) {
         return Err(PyValueError::new_err(format!("sizes {sizes:?} must not be negative")));

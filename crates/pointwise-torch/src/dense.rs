@@ -7,7 +7,7 @@ use pointwise::{Device, Stream, kernels};
 use crate::abi::{Api, Element};
 use crate::layout::{self, Item};
 use crate::operand::Known;
-use crate::registry::{Form, OpSpec};
+use crate::registry::OpSpec;
 use crate::tensor::{Raw, Tensor, overlap};
 use crate::view::{RANK, say, view, view_mut};
 
@@ -30,7 +30,7 @@ impl Copies {
         device: &Device,
         stream: Option<&Stream>,
     ) -> Result<Option<Copies>, String> {
-        if op.form != Form::Rows || !known.iter().any(|known| turned(known).is_some()) {
+        if !op.of_rows || !known.iter().any(|known| turned(known).is_some()) {
             return Ok(None);
         }
         let mut copies = Vec::with_capacity(known.len());

@@ -16,17 +16,17 @@ fn op(op: &OpSpec) -> Value {
     };
     json!({
         "name": op.name,
-        "form": op.form.name(),
+        "rows": op.of_rows,
         "group": op.group,
         "operands": op.operands.iter().map(|operand| json!({
-            "name": operand.name, "dtype": operand.dtype.map(DType::torch_name), "channel": operand.is_channel,
-            "row": operand.is_row, "number": operand.takes_number, "shares": operand.shares_gradient,
+            "name": operand.name, "dtype": operand.dtype.map(DType::torch_name), "domain": operand.domain.name(),
+            "number": operand.takes_number, "shares": operand.shares_gradient,
         })).collect::<Vec<_>>(),
         "params": op.params.iter().map(|param| json!({
             "name": param.name, "kind": kind(param.kind), "default": param.default,
         })).collect::<Vec<_>>(),
         "results": op.results.iter().map(|result| json!({
-            "name": result.name, "row": result.is_row, "dtype": result.dtype.map(DType::torch_name),
+            "name": result.name, "dtype": result.dtype.map(DType::torch_name), "domain": result.domain.name(),
             "kept": result.is_kept, "weight": result.weight,
         })).collect::<Vec<_>>(),
         "dtypes": op.dtypes.iter().map(|dtype| dtype.torch_name()).collect::<Vec<_>>(),

@@ -16,7 +16,7 @@ use crate::call;
 use crate::fusion;
 use crate::operand::Argument;
 use crate::overriding::Override;
-use crate::registry::{self, Form, NumberKind, OpSpec};
+use crate::registry::{self, NumberKind, OpSpec};
 use crate::rope::Rope;
 use crate::tensor::Tensor;
 
@@ -93,8 +93,8 @@ impl Library {
         for (op, spec) in ops.iter().enumerate() {
             let one = (0..spec.operands.len()).filter(|k| spec.operands[*k].takes_number).map(|k| 1 << k);
             for numbers in std::iter::once(0).chain(one) {
-                // A generator has no operand that says what it makes: it writes to a tensor that is given.
-                for out in [false, true].into_iter().filter(|out| *out || spec.form != Form::Generator) {
+                // An op without operands writes to a tensor that is given: nothing else says what it makes.
+                for out in [false, true].into_iter().filter(|out| *out || !spec.operands.is_empty()) {
                     roles.push(Role::Op(Slot { op, numbers, out }));
                 }
             }

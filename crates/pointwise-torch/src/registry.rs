@@ -2,7 +2,7 @@
 //!
 //! All contact with pointwise's registries and definition types is in this file.
 
-use pointwise::info::{Each, ParamInfo, ParamKind, all, declared_ops, every};
+use pointwise::info::{Domain, Each, ParamInfo, ParamKind, all, declared_ops, every};
 use pointwise::kernel::{At, OpDef, Rng};
 use pointwise::{
     DType, Number, Operand, Result, Stream, TensorViewMut,
@@ -17,11 +17,11 @@ use crate::abi::Element;
 pub(crate) struct OpSpec {
     /// Its name, unique in its list.
     pub(crate) name: String,
-    /// How the shapes of its tensors go together.
-    pub(crate) form: Form,
+    /// True if it is of rows: the last dimension, or groups of it.
+    pub(crate) of_rows: bool,
     /// The elements of a row that is a group of neighbours along the last dimension; 0 where the row is that dimension.
     pub(crate) group: i64,
-    /// The tensors it reads, in order.
+    /// The tensors it reads, in order. If there are none, the shape comes with the call.
     pub(crate) operands: Vec<OperandSpec>,
     /// Its parameters, in order.
     pub(crate) params: Vec<ParamSpec>,
@@ -53,38 +53,6 @@ pub(crate) struct OpSpec {
     pub(crate) def: &'static OpDef,
 }
 
-/// How the shapes of an op's tensors go together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Operands are broadcast together, and every result has the shape that they broadcast to.
-    Elementwise,
-    /// As [`Form::Elementwise`], with one weight for each entry of dimension 1 of `x` as the last operand.
-    Channel,
-    /// `(.., 2N) -> (.., N)`.
-    Halves,
-    /// `(.., N), (.., 2N) -> (.., 2N)`.
-    HalvesGradient,
-    /// As [`Form::Elementwise`], of rows: the last dimension, or groups of it. What a row has once is without that dimension, or
-    /// has one of groups.
-    Rows,
-    /// Results of a shape that comes with the call.
-    Generator,
-}
-
-impl Form {
-    /// Its name, as Python has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Form::Elementwise => "elementwise",
-            Form::Channel => "channel",
-            Form::Halves => "halves",
-            Form::HalvesGradient => "halves_gradient",
-            Form::Rows => "rows",
-            Form::Generator => "generator",
-        }
-    }
-}
-
 /// An operand of an op.
 #[derive(Debug)]
 pub(crate) struct OperandSpec {
@@ -92,10 +60,8 @@ pub(crate) struct OperandSpec {
     pub(crate) name: &'static str,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
-    /// True if it has one element for each channel, or one for all.
-    pub(crate) is_channel: bool,
-    /// True if it has one element for each row: its shape has no last dimension, or one of groups.
-    pub(crate) is_row: bool,
+    /// Its elements beside the call's.
+    pub(crate) domain: Domain,
     /// True if it may be a number.
     pub(crate) takes_number: bool,
     /// True if the gradient of the operand before it is its own, too.
@@ -107,8 +73,8 @@ pub(crate) struct OperandSpec {
 pub(crate) struct ResultSpec {
     /// Its name.
     pub(crate) name: &'static str,
-    /// True if it has one element for each row: its shape has no last dimension, or one of groups.
-    pub(crate) is_row: bool,
+    /// Its elements beside the call's.
+    pub(crate) domain: Domain,
     /// Its element type, if it does not depend on that of the call.
     pub(crate) dtype: Option<DType>,
     /// True if it is for the gradient alone.
@@ -192,27 +158,32 @@ fn param(info: &ParamInfo) -> ParamSpec {
     ParamSpec { name: info.name, kind, default }
 }
 
-/// What the data of an op say.
-fn spec(def: &'static OpDef) -> OpSpec {
+/// An op by its data.
+fn op(def: &'static OpDef) -> OpSpec {
     let info = &def.info;
+    let count = info.arguments().len();
+    // As in PyTorch, conditions and gradients are no numbers, and no operand is one beside what has other elements.
+    let are_alike = !info.is_of_rows() && (0..count).all(|k| info.argument_domain(k) == Domain::Elements);
+    let takes_numbers = are_alike && count > 1 && (!info.is_gradient() || info.outputs().len() > 1);
+    // PyTorch's functions of three tensors take weights and bounds as numbers, but not their first operand.
+    let is_tensor_first = info.properties.of_family && info.bool_operands() == 0 && count == 3 && !info.is_gradient();
     let operands = info.arguments().iter().enumerate().map(|(k, &name)| OperandSpec {
         name,
         dtype: info.fixed_operand(k),
-        is_channel: info.is_channel(k),
-        is_row: info.is_row_operand(k),
-        takes_number: false,
+        domain: info.argument_domain(k),
+        takes_number: takes_numbers && !info.is_bool(k) && name != "grad" && !(is_tensor_first && k == 0),
         shares_gradient: info.shares_gradient(k),
     });
     let results = info.outputs().iter().enumerate().map(|(k, &name)| ResultSpec {
         name,
-        is_row: info.is_row_result(k),
+        domain: info.output_domain(k),
         dtype: info.fixed_result(k),
         is_kept: info.is_kept_result(k),
         weight: info.weight_of(k),
     });
     OpSpec {
         name: info.name.to_owned(),
-        form: Form::Elementwise,
+        of_rows: info.is_of_rows(),
         group: info.group.into(),
         operands: operands.collect(),
         params: info.params.iter().map(param).collect(),
@@ -224,7 +195,7 @@ fn spec(def: &'static OpDef) -> OpSpec {
         is_constant: info.properties.constant,
         random: info.random,
         indices: info.indices,
-        has_oracle: false,
+        has_oracle: def.has_oracle() && !info.has_stored(),
         is_family: false,
         doc: info.doc,
         backward: def.backward.map(|def| def.info.name.to_owned()),
@@ -232,54 +203,18 @@ fn spec(def: &'static OpDef) -> OpSpec {
     }
 }
 
-/// Lets operands other than conditions and gradients be numbers.
-fn take_numbers(op: &mut OpSpec) {
-    for operand in &mut op.operands {
-        operand.takes_number = operand.dtype != Some(DType::Bool) && operand.name != "grad";
-    }
-}
-
-fn op(def: &'static OpDef) -> OpSpec {
-    let mut op = OpSpec { has_oracle: def.has_oracle() && !def.info.has_stored(), ..spec(def) };
-    let info = &def.info;
-    match () {
-        // As in PyTorch, no operand is a number.
-        () if info.is_of_rows() => op.form = Form::Rows,
-        () if info.is_of_indices() => op.form = Form::Generator,
-        () if info.channel_operands != 0 => op.form = Form::Channel,
-        () if def.takes_halves() && info.is_gradient() => op.form = Form::HalvesGradient,
-        () if def.takes_halves() => op.form = Form::Halves,
-        () if op.operands.len() == 1 || info.is_gradient() && op.results.len() == 1 => {}
-        () => {
-            take_numbers(&mut op);
-            // PyTorch's functions of three tensors take weights and bounds as numbers, but not their first operand.
-            if info.properties.of_family && info.bool_operands() == 0 && op.operands.len() == 3 && !info.is_gradient() {
-                op.operands[0].takes_number = false;
-            }
-        }
-    }
-    op
-}
-
 /// A gated op, or its gradients, of tensors of their own instead of the halves of one.
 fn pair(def: &'static OpDef) -> OpSpec {
     let info = &def.info;
     let backward = |forward| format!("{forward}_pair_backward");
     let name = info.gradient_of.map_or_else(|| format!("{}_pair", info.name), backward);
-    let operand = |name| OperandSpec {
-        name,
-        dtype: None,
-        is_channel: false,
-        is_row: false,
-        takes_number: false,
-        shares_gradient: false,
-    };
+    let operand =
+        |name| OperandSpec { name, dtype: None, domain: Domain::Elements, takes_number: false, shares_gradient: false };
     let operands = info.operands.iter().map(|&name| operand(name));
-    let results =
-        info.results.iter().map(|name| ResultSpec { name, is_row: false, dtype: None, is_kept: false, weight: None });
+    let result = |name| ResultSpec { name, domain: Domain::Elements, dtype: None, is_kept: false, weight: None };
+    let results = info.results.iter().map(|&name| result(name));
     OpSpec {
         name,
-        form: Form::Elementwise,
         operands: operands.collect(),
         results: results.collect(),
         backward: def.backward.map(|_| backward(info.name)),
@@ -344,6 +279,11 @@ impl OpSpec {
     /// True if it computes the gradients of another op.
     pub(crate) fn is_gradient(&self) -> bool {
         self.def.info.is_gradient()
+    }
+
+    /// True if new results lie as the operands do: they have the shape that these broadcast to, without rows or halves.
+    pub(crate) fn is_of_elements(&self) -> bool {
+        !self.of_rows && self.operands.iter().all(|operand| operand.domain != Domain::Halves)
     }
 
     /// True if it draws random words.

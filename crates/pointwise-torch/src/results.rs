@@ -1,8 +1,12 @@
-//! Sizes and strides of a call's results, by the form of its op.
+//! Sizes and strides of a call's results, by the domains of its op's tensors.
+
+use std::borrow::Cow;
+
+use pointwise::info::Domain;
 
 use crate::layout;
 use crate::operand::Known;
-use crate::registry::{Form, OpSpec, ResultSpec};
+use crate::registry::{OpSpec, ResultSpec};
 
 /// Sizes and strides of new results in the usual call: operands of one shape, one element after another.
 pub(crate) fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a [i64], &'a [i64])> {
@@ -10,36 +14,49 @@ pub(crate) fn like_operands<'a>(op: &OpSpec, known: &[Known<'a>]) -> Option<(&'a
         Known::Tensor(raw) => Some(*raw),
         Known::Number(_) => None,
     });
-    let first = tensors
-        .next()
-        .filter(|first| op.form == Form::Elementwise && layout::is_contiguous(first.sizes, first.strides))?;
+    let first =
+        tensors.next().filter(|first| op.is_of_elements() && layout::is_contiguous(first.sizes, first.strides))?;
     tensors.all(|raw| raw.sizes == first.sizes && raw.strides == first.strides).then_some((first.sizes, first.strides))
 }
 
-/// The shape that operands broadcast to. One that each row has once counts with a last dimension of 1; an element of a group as all of
-/// the group.
+/// The shape that operands broadcast to. One that each row has once counts with a last dimension of 1, an element of a group
+/// as all of the group, and halves as one of them. Channels do not count.
 ///
 /// # Errors
-/// Shapes that do not go together; a last dimension that is no multiple of the group.
-pub(crate) fn shape_of_rows(op: &OpSpec, known: &[Known<'_>]) -> Result<Vec<i64>, String> {
+/// Shapes that do not go together; a last dimension that is odd, or no multiple of the group.
+pub(crate) fn shape_of_call(op: &OpSpec, known: &[Known<'_>]) -> Result<Vec<i64>, String> {
     let mut shapes = Vec::with_capacity(known.len());
     for (known, operand) in known.iter().zip(&op.operands) {
-        if let Known::Tensor(raw) = known {
-            let mut sizes = raw.sizes.to_vec();
-            match sizes.last_mut() {
-                _ if operand.is_row && op.group == 0 => sizes.push(1),
-                Some(groups) if operand.is_row && *groups != 1 => *groups = groups.saturating_mul(op.group),
-                _ => {}
+        let Known::Tensor(raw) = known else { continue };
+        let mut sizes = Cow::Borrowed(raw.sizes);
+        match (operand.domain, raw.sizes.last()) {
+            (Domain::Channel, _) => continue,
+            (Domain::Row, _) if op.group == 0 => sizes.to_mut().push(1),
+            (Domain::Row, Some(groups)) if *groups != 1 => {
+                sizes = Cow::Owned(with_last(raw.sizes, groups.saturating_mul(op.group)));
             }
-            shapes.push(sizes);
+            (Domain::Halves, Some(last)) if last % 2 == 0 => sizes = Cow::Owned(with_last(raw.sizes, last / 2)),
+            (Domain::Halves, _) => {
+                let (name, own) = (operand.name, raw.sizes);
+                return Err(format!("{}: the last dimension of {name} must be even, {name} is {own:?}", op.name));
+            }
+            _ => {}
         }
+        shapes.push(sizes);
     }
-    let sizes = layout::broadcast(shapes.iter().map(Vec::as_slice))?;
+    let sizes = layout::broadcast(shapes.iter().map(|sizes| &**sizes))?;
     if op.group != 0 && sizes.last().is_none_or(|last| last % op.group != 0) {
         let group = op.group;
         return Err(format!("{}: the last dimension must be a multiple of {group}, the sizes are {sizes:?}", op.name));
     }
     Ok(sizes)
+}
+
+/// Sizes with another last one.
+fn with_last(sizes: &[i64], last: i64) -> Vec<i64> {
+    let (mut sizes, end) = (sizes.to_vec(), sizes.len() - 1);
+    sizes[end] = last;
+    sizes
 }
 
 /// Sizes and strides of what each row has once, in a call of `sizes`.
@@ -55,52 +72,30 @@ fn once_a_row(op: &OpSpec, sizes: &[i64]) -> (Vec<i64>, Vec<i64>) {
     }
 }
 
-/// Sizes and strides of new results, but of those that each row has once.
+/// Sizes and strides of new results, but of those with their own.
 ///
 /// # Errors
 /// Shapes that do not go together.
 pub(crate) fn layout_of_results(op: &OpSpec, known: &[Known<'_>]) -> Result<(Vec<i64>, Vec<i64>), String> {
+    let sizes = shape_of_call(op, known)?;
+    if !op.is_of_elements() || op.has_place() {
+        let strides = layout::contiguous(&sizes);
+        return Ok((sizes, strides));
+    }
     let mut tensors: Vec<(&[i64], &[i64])> = Vec::with_capacity(known.len());
     for (known, operand) in known.iter().zip(&op.operands) {
-        // An operand with an element for each channel does not count.
-        if let (Known::Tensor(raw), false) = (known, operand.is_channel) {
+        if let (Known::Tensor(raw), Domain::Elements) = (known, operand.domain) {
             tensors.push((raw.sizes, raw.strides));
         }
     }
-    Ok(match op.form {
-        Form::Elementwise | Form::Channel => {
-            let sizes = layout::broadcast(tensors.iter().map(|(sizes, _)| *sizes))?;
-            let strides =
-                if op.has_place() { layout::contiguous(&sizes) } else { layout::of_result(&sizes, &tensors)? };
-            (sizes, strides)
-        }
-        Form::Halves => {
-            let mut sizes = tensors.first().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
-            match sizes.last_mut() {
-                Some(last) if *last % 2 == 0 => *last /= 2,
-                _ => return Err(format!("{}: the last dimension of x must be even, x is {sizes:?}", op.name)),
-            }
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::HalvesGradient => {
-            let sizes = tensors.last().map(|(sizes, _)| sizes.to_vec()).unwrap_or_default();
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::Rows => {
-            let sizes = shape_of_rows(op, known)?;
-            let strides = layout::contiguous(&sizes);
-            (sizes, strides)
-        }
-        Form::Generator => return Err(format!("{} writes to a tensor that is given", op.name)),
-    })
+    let strides = layout::of_result(&sizes, &tensors)?;
+    Ok((sizes, strides))
 }
 
-/// Returns sizes and strides of each result that does not have `sizes`, of an op on rows: those that each row has once, and gradients
-/// of weights that are summed over rows. None for other ops.
+/// Returns sizes and strides of each result that does not have `sizes`, to which the operands broadcast: what each row has
+/// once, gradients of weights that are summed over rows, and halves, of the operand's sizes. An op on elements has none.
 pub(crate) fn own_layouts(op: &OpSpec, known: &[Known<'_>], sizes: &[i64]) -> Vec<Option<(Vec<i64>, Vec<i64>)>> {
-    if op.form != Form::Rows {
+    if op.is_of_elements() {
         return Vec::new();
     }
     let len = &sizes[sizes.len().saturating_sub(1)..];
@@ -112,13 +107,18 @@ pub(crate) fn own_layouts(op: &OpSpec, known: &[Known<'_>], sizes: &[i64]) -> Ve
         Known::Tensor(raw) => raw.sizes.iter().product::<i64>() == 1 || is_row(raw.sizes),
         Known::Number(_) => true,
     });
+    let halves = known.iter().zip(&op.operands).find_map(|(known, operand)| match (known, operand.domain) {
+        (Known::Tensor(raw), Domain::Halves) => Some(raw.sizes),
+        _ => None,
+    });
     let of = |spec: &ResultSpec| {
-        if spec.is_row {
-            return Some(once_a_row(op, sizes));
-        }
-        let own = match &known[spec.weight.filter(|_| is_summed)?] {
-            Known::Tensor(raw) if is_row(raw.sizes) => raw.sizes,
-            _ => len,
+        let own = match spec.domain {
+            Domain::Row => return Some(once_a_row(op, sizes)),
+            Domain::Halves => halves?,
+            Domain::Elements | Domain::Channel => match &known[spec.weight.filter(|_| is_summed)?] {
+                Known::Tensor(raw) if is_row(raw.sizes) => raw.sizes,
+                _ => len,
+            },
         };
         Some((own.to_vec(), layout::contiguous(own)))
     };

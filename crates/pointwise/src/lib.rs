@@ -93,7 +93,7 @@ pub use tensor::{Tensor, TensorView, TensorViewMut};
 
 /// The ops as data: lists and definitions by name.
 pub mod info {
-    pub use pointwise_core::{Accuracy, Each, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
+    pub use pointwise_core::{Accuracy, Domain, Each, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 
     #[cfg(feature = "family")]
     pub use crate::family::MASKED_FILL;
