@@ -7,7 +7,7 @@ use pointwise::__family::*;
 
 /// `x / sqrt(mean(x^2) + eps) * (weight + offset)`. Gemma's norms have an offset of 1. With `rounded` the quotient is rounded to the
 /// element type before the weight, as in Llama's. Source: `torch.nn.functional.rms_norm`.
-#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16)]
+#[op(f32, f16, bf16, ulp = 4, grad_ulp = 16, __hints(few_registers))]
 pub fn rms_norm<T: Real>(
     x: T,
     #[weight] weight: T,

@@ -51,7 +51,7 @@ pub fn biased_softmax<T: Real>(x: T, bias: T, row: Row<T>, #[param(default = 1.0
 /// the query, whose place among them the position is. A row with a position below 0 gives NaN. A row has up to 2^24 elements.
 /// Source: the attention of `torch.nn.functional.scaled_dot_product_attention` with `is_causal`, where the position of row `i`
 /// is `i`.
-#[op(f32, f16, bf16, ulp = 64, grad_ulp = 64)]
+#[op(f32, f16, bf16, ulp = 64, grad_ulp = 64, __hints(few_registers))]
 pub fn causal_softmax<T: Real>(
     x: T,
     #[stored(i64)] positions: PerRow<T>,

@@ -72,10 +72,13 @@ pub(super) const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> b
     info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
 
-/// True if what a thread holds is unpacked for each round again, as its numbers in f32 would take too many registers: where
-/// [`is_crowded`] holds, and in gradients of weights that read five operands or more.
-pub(super) const fn unpacks_again(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
-    is_crowded(info, lanes, vectors) || info.weight_results != 0 && lanes > 4 && vectors * info.operands.len() >= 10
+/// True if what a thread holds is unpacked for each round again, as its numbers in f32 would take too many registers: eight vectors or
+/// more in a kernel that keeps to few registers, but for exponentials, which take longer; and gradients of weights that read five
+/// operands or more.
+pub(super) const fn unpacks_again<O: RowData>(lanes: usize, vectors: usize) -> bool {
+    let (info, all) = (&O::INFO, vectors * O::INFO.operands.len());
+    let is_held = info.properties.few_registers && all >= 8 && !has_extreme(O::ROUNDS);
+    lanes > 4 && (is_held || info.weight_results != 0 && all >= 10)
 }
 
 /// True if the formula asks for a largest or smallest value. What it sums behind that is an exponential, as in softmax: to compute it
@@ -238,7 +241,7 @@ where
                 });
             });
         }
-        if const { unpacks_again(&O::INFO, L, V) } && round > 0 {
+        if const { unpacks_again::<O>(L, V) } && round > 0 {
             let zero = row.answers[first_answer(O::ROUNDS, round) - 1].to_bits() & self.zero;
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {

@@ -132,7 +132,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
             });
         });
         let state = part.reduce::<E, L, V>(&held, shape.len, Some(shared));
-        if const { unpacks_again(&O::INFO, L, V) } {
+        if const { unpacks_again::<O>(L, V) } {
             held = part.again::<L, V>(&held, &state, O::ROUNDS.len());
         }
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
