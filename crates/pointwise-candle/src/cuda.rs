@@ -146,7 +146,7 @@ fn place<'a>(
     let dtype = seen_as(stored, seen)?;
     let (shape, strides) = geometry(layout)?;
     let device = interop::cudarc::device(at.cuda_stream().context()).map_err(error)?;
-    let first = address + (layout.start_offset() * dtype.size()) as u64;
+    let first = address + dtype.offset(layout.start_offset() as i64) as u64;
     let owner = Owner::Stream(used);
     // SAFETY: the elements are in bounds of the buffer, which is borrowed, exclusively where the view writes; work on the
     // queue's stream alone uses it before `used` is dropped, and that stream waits for its writers. candle frees it in the

@@ -140,7 +140,7 @@ pub(crate) fn place<'a>(
 ) -> Result<View<'a>> {
     check_bounds(layout, len)?;
     let (shape, strides) = geometry(layout)?;
-    let first = pointer.wrapping_add(layout.start_offset() * dtype.size());
+    let first = pointer.wrapping_add(dtype.offset(layout.start_offset() as i64) as usize);
     let (cpu, owner) = (Device::cpu(), Owner::Storage(std::marker::PhantomData));
     // SAFETY: the elements are in bounds, and initialised where the view is read: an op reads no result; the storage is borrowed for as long as the caller's lifetime,
     // exclusively where the view writes. Types of one size and any bits stand for each other alone.

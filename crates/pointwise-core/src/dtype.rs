@@ -54,15 +54,36 @@ impl DType {
     /// The floating-point types, in the same order.
     pub const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
-    /// Returns the bytes that an element takes; also its alignment.
+    /// Returns the bits that an element takes in memory.
+    #[inline]
+    pub const fn bits(self) -> usize {
+        match self {
+            DType::I64 => 64,
+            DType::F32 | DType::I32 => 32,
+            DType::F16 | DType::BF16 | DType::I16 => 16,
+            DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8 | DType::Bool => 8,
+        }
+    }
+
+    /// Returns the bytes that an element takes; also its alignment. The memory of several is [`DType::bytes_of`].
     #[inline]
     pub const fn size(self) -> usize {
-        match self {
-            DType::I64 => 8,
-            DType::F32 | DType::I32 => 4,
-            DType::F16 | DType::BF16 | DType::I16 => 2,
-            DType::F8E4M3 | DType::F8E5M2 | DType::I8 | DType::U8 | DType::Bool => 1,
-        }
+        self.bits() / 8
+    }
+
+    /// Returns the bytes that elements take, one after another: whole bytes, rounded up. `None` if a `usize` does not
+    /// hold them.
+    #[inline]
+    pub fn bytes_of(self, elements: usize) -> Option<usize> {
+        // Bytes that fit may be more bits than fit.
+        let bits = elements as u128 * self.bits() as u128;
+        usize::try_from(bits.div_ceil(8)).ok()
+    }
+
+    /// Returns the bytes from an element to the one that is `elements` behind it, or before it if that is negative.
+    #[inline]
+    pub const fn offset(self, elements: i64) -> i64 {
+        (elements as i128 * self.bits() as i128 / 8) as i64
     }
 
     /// Returns the name that is used everywhere: `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`,
@@ -257,6 +278,36 @@ mod tests {
         }
         let words = ["f64", "F64", "f8_e4m3", "Bool", "torch.float32", ""];
         assert_eq!(words.map(str::parse::<DType>), [Err(NoDType); 6]);
+    }
+
+    #[test]
+    fn bits_are_those_of_the_bytes() {
+        for dtype in DType::ALL {
+            assert_eq!(dtype.bits(), 8 * dtype.size(), "{dtype}");
+        }
+        assert_eq!([DType::U8, DType::BF16, DType::F32, DType::I64].map(DType::bits), [8, 16, 32, 64]);
+    }
+
+    #[test]
+    fn bytes_of_elements_are_checked() {
+        for dtype in DType::ALL {
+            let most = usize::MAX / dtype.size();
+            assert_eq!([0, 1, 5].map(|n| dtype.bytes_of(n)), [0, 1, 5].map(|n| Some(n * dtype.size())), "{dtype}");
+            assert_eq!(dtype.bytes_of(most), Some(most * dtype.size()), "{dtype}");
+            assert_eq!(most.checked_add(1).and_then(|n| dtype.bytes_of(n)), None, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn offsets_go_both_ways() {
+        for dtype in DType::ALL {
+            let (size, far) = (dtype.size() as i64, i64::MAX / 8);
+            assert_eq!(
+                [-far, -3, 0, 7, far].map(|n| dtype.offset(n)),
+                [-far, -3, 0, 7, far].map(|n| n * size),
+                "{dtype}"
+            );
+        }
     }
 
     #[test]

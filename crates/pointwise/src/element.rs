@@ -122,7 +122,7 @@ mod tests {
                 _ => Number::Int(1),
             };
             assert_eq!(got, expected, "{dtype}");
-            assert!(one == 1 || dtype.is_float() && one >> (8 * dtype.size()) == 0, "{dtype}");
+            assert!(one == 1 || dtype.is_float() && one >> dtype.bits() == 0, "{dtype}");
         }
         assert_eq!(number(i64::MAX), Number::Int(i64::MAX));
         assert_eq!([number(-3_i8), number(200_u8)], [Number::Int(-3), Number::Int(200)]);

@@ -600,8 +600,8 @@ pub(crate) struct FormulaRun<'a, const T: usize> {
     pub(crate) given: &'a [Option<u64>],
     /// First elements of the results.
     pub(crate) results: &'a [*mut u8],
-    /// Bytes of an element of each tensor.
-    pub(crate) sizes: [usize; T],
+    /// The element type of each tensor.
+    pub(crate) dtypes: [DType; T],
     /// Parameters.
     pub(crate) words: &'a ParamWords,
     /// The place of the first element, for an op that knows its elements' places. Its results are contiguous, so that the walk goes
@@ -633,7 +633,7 @@ impl<const T: usize> FormulaRun<'_, T> {
                 target.step = *step as isize;
             }
             runs(this.walk, start, len, |first, _, n| {
-                let bytes = |k: usize| first[k] as isize * this.sizes[k] as isize;
+                let bytes = |k: usize| this.dtypes[k].offset(first[k]) as isize;
                 for (k, operand) in this.operands.iter().enumerate() {
                     sources[k].pointer = operand.wrapping_offset(bytes(count + k));
                 }

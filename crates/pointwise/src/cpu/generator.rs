@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use pointwise_core::op::{GROUP, RUN, Words};
-use pointwise_core::{DescribedOp, Element, GeneratorOp, Word};
+use pointwise_core::{DType, DescribedOp, Element, GeneratorOp, Word};
 
 use super::level::{Loop, at_best};
 use super::parallel::{Shared, TASK, tasks};
@@ -123,7 +123,7 @@ fn in_runs<C: Copy>(
     }
 }
 
-/// Runs `op` over planes of rows and columns of elements of `size` bytes, in parallel.
+/// Runs `op` over planes of rows and columns of elements of type `dtype`, in parallel.
 ///
 /// # Safety
 /// `y` is aligned to its elements and valid for all of them.
@@ -131,7 +131,7 @@ pub(crate) unsafe fn run_generator(
     op: GeneratorFn,
     y: *mut u8,
     [planes, rows, columns]: [u32; 3],
-    size: usize,
+    dtype: DType,
     words: Words,
 ) {
     let y = Shared(y);
@@ -140,9 +140,9 @@ pub(crate) unsafe fn run_generator(
     let run = |task: usize| {
         let (first, row) = ((task / in_a_plane) as u32 * together, (task % in_a_plane) as u32 * each);
         for plane in first..first + together.min(planes - first) {
-            let start = (plane as usize * rows as usize + row as usize) * columns as usize;
+            let start = (i64::from(plane) * i64::from(rows) + i64::from(row)) * i64::from(columns);
             // SAFETY: the rows are inside the tensor, and no other task's; the caller's contract.
-            unsafe { op(y.at(start * size), plane, row, each.min(rows - row), columns, words) };
+            unsafe { op(y.at(dtype.offset(start) as usize), plane, row, each.min(rows - row), columns, words) };
         }
     };
     tasks(planes.div_ceil(together) as usize * in_a_plane, run);

@@ -9,7 +9,7 @@ use pointwise_core::rows::{
     FOLD_GROUPS, FOLD_IN_WARP, MAX_THREADS, Reduction, RowData, RowOp, RowState, WARP, all_of_row, counted_tensors,
     first_answer, lanes, threads,
 };
-use pointwise_core::{Element, Logic, Word};
+use pointwise_core::{DType, Element, Logic, Word};
 
 use super::level::{Loop, at, at_better};
 use super::operand::{BLOCK, Buffer, Fill, Source, Store, Target};
@@ -508,8 +508,8 @@ pub(crate) struct RowsRun<'a, const T: usize> {
     pub(crate) operands: &'a [*const u8],
     /// Operands that came with the call.
     pub(crate) given: &'a [Option<u64>],
-    /// Bytes of an element of each tensor.
-    pub(crate) sizes: [usize; T],
+    /// The element type of each tensor.
+    pub(crate) dtypes: [DType; T],
     /// Elements of a row.
     pub(crate) len: u32,
     /// Parameters.
@@ -562,7 +562,7 @@ impl<const T: usize> RowsRun<'_, T> {
     #[inline]
     unsafe fn row(&self, row: usize, chunk: usize) {
         let place = self.walk.place(row as u64);
-        let bytes = |k: usize| place[k] as isize * self.sizes[k] as isize;
+        let bytes = |k: usize| self.dtypes[k].offset(place[k]) as isize;
         let count = self.results.len();
         let none = Source { pointer: std::ptr::null(), step: 0, word: None };
         let (mut sources, mut targets) = ([none; T], [Target { pointer: std::ptr::null_mut(), step: 0 }; T]);

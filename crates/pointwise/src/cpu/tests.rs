@@ -222,7 +222,7 @@ where
             _ => forms.get(k - 1).map_or([0; MAX_DIMS], |form| form.along()),
         });
         let walk = Walk::new(&Shape::new(&[ROWS, COLUMNS]).unwrap(), &along);
-        let size = |is_bool: bool| if is_bool { 1 } else { size_of::<E>() };
+        let dtype = |is_bool: bool| if is_bool { DType::Bool } else { E::DTYPE };
         let may_be_result = |k: usize| is_bool(k) == ANSWER && matches!(forms[k], Form::Full);
         let check = |level: u8, over: u32| {
             let is_over = |k: usize| over >> k & 1 == 1;
@@ -239,7 +239,7 @@ where
                 operands: &operands,
                 given: &given,
                 results: &[result],
-                sizes: from_fn(|k| size(if k == 0 { ANSWER } else { is_bool(k - 1) })),
+                dtypes: from_fn(|k| dtype(if k == 0 { ANSWER } else { is_bool(k - 1) })),
                 words: &ParamWords::default(),
                 draw: Draw::NONE,
             };
@@ -314,7 +314,7 @@ fn a_number_that_no_element_has_is_not_rounded() {
             operands: &pointers,
             given: &[None, Some(b.to_word())],
             results: &[answer.as_mut_ptr().cast()],
-            sizes: [1, 2, 2, 0],
+            dtypes: [DType::Bool, DType::BF16, DType::BF16, DType::BF16],
             words: &ParamWords::default(),
             draw: Draw::NONE,
         };

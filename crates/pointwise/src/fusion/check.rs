@@ -186,7 +186,7 @@ fn converted(Near { value, error }: Near, to: DType) -> Near {
         DType::Bool => Near { value: f64::from(u8::from(value != 0.0)), error },
         // The error may reach the next whole number, or the end of the range.
         _ if !to.is_float() => {
-            let bits = to.size() * 8 - usize::from(to != DType::U8);
+            let bits = to.bits() - usize::from(to != DType::U8);
             let is_within =
                 value.abs() + error < 2.0_f64.powi(bits as i32) && (to != DType::U8 || value - error > -1.0);
             let error = if error == 0.0 { 0.0 } else { error + 1.0 };

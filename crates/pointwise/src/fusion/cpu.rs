@@ -327,7 +327,7 @@ impl Call<'_> {
         let is_operand = value < self.program.graph.operands.len();
         if is_operand && !is_narrow(known.dtype) {
             let k = self.program.results.len() + value;
-            let pointer = self.at[k].wrapping_offset(place[k] as isize * known.dtype.size() as isize);
+            let pointer = self.at[k].wrapping_offset(known.dtype.offset(place[k]) as isize);
             return Elements { pointer, step: step[k] as isize };
         }
         Elements { pointer: self.place_of(buffers, value, place, step), step: isize::from(!known.is_row) }
@@ -342,9 +342,7 @@ impl Call<'_> {
         step: &Places<MAX_TENSORS>,
     ) -> *mut u8 {
         match self.direct[value] {
-            Some(k) if step[k] == 1 => {
-                self.at[k].wrapping_offset(place[k] as isize * self.program.tensor(k).size() as isize)
-            }
+            Some(k) if step[k] == 1 => self.at[k].wrapping_offset(self.program.tensor(k).offset(place[k]) as isize),
             _ => buffers.at(value),
         }
     }
@@ -366,7 +364,7 @@ impl Call<'_> {
         for (value, dtype) in graph.operands.iter().enumerate() {
             if needed[value] && is_narrow(*dtype) {
                 let k = self.program.results.len() + value;
-                let pointer = self.at[k].wrapping_offset(place[k] as isize * dtype.size() as isize);
+                let pointer = self.at[k].wrapping_offset(dtype.offset(place[k]) as isize);
                 let source = Source { pointer, step: step[k] as isize, word: None };
                 // SAFETY: the caller's contract; the buffer has room for a block.
                 unsafe { blocks::widen(*dtype, source, n, buffers.at(value).cast()) };
@@ -442,8 +440,8 @@ impl Call<'_> {
             if known.is_row != of_rows {
                 continue;
             }
-            let (dtype, size) = (known.dtype, known.dtype.size());
-            let pointer = self.at[k].wrapping_offset(place[k] as isize * size as isize);
+            let dtype = known.dtype;
+            let pointer = self.at[k].wrapping_offset(dtype.offset(place[k]) as isize);
             let target = Target { pointer, step: step[k] as isize };
             // A result is no operand, and n is 1 where there is one value for each row.
             let from = self.place_of(buffers, value, place, step);
@@ -457,12 +455,13 @@ impl Call<'_> {
                     continue;
                 }
                 if target.step == 1 {
-                    std::ptr::copy(from, pointer, n * size);
+                    // Fits: a block is short.
+                    std::ptr::copy(from, pointer, dtype.bytes_of(n).unwrap_or_default());
                     continue;
                 }
-                for i in 0..n as isize {
-                    let (from, to) = (from.offset(i * size as isize), pointer.offset(i * target.step * size as isize));
-                    std::ptr::copy(from, to, size);
+                for i in 0..n as i64 {
+                    let [from_at, to_at] = [i, i * step[k]].map(|place| dtype.offset(place) as isize);
+                    std::ptr::copy(from.offset(from_at), pointer.offset(to_at), dtype.size());
                 }
             }
         }

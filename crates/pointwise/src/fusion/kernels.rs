@@ -167,7 +167,7 @@ pub(super) unsafe fn launch(
                     return Ok(());
                 }
                 let addresses: Vec<u64> = (0..program.tensors())
-                    .map(|k| (tensors.at[k] as i64 + start[k] * program.tensor(k).size() as i64) as u64)
+                    .map(|k| (tensors.at[k] as i64 + program.tensor(k).offset(start[k])) as u64)
                     .collect();
                 let mut params: Vec<*mut c_void> =
                     Vec::with_capacity(addresses.len() + program.graph.words.len() + places.len() + 3);

@@ -100,9 +100,9 @@ fn is_aligned(program: &Program, tensors: &Tensors, lanes: usize, k: usize, step
     if k >= program.tensors() {
         return true;
     }
-    let size = program.tensor(k).size();
-    let bytes = (lanes * size).min(16) as i64;
-    (tensors.at[k] as i64).wrapping_add(step.wrapping_mul(size as i64)) % bytes == 0
+    let dtype = program.tensor(k);
+    let bytes = (lanes * dtype.size()).min(16) as i64;
+    (tensors.at[k] as i64).wrapping_add(dtype.offset(step)) % bytes == 0
 }
 
 fn elements(program: &Program, tensors: &Tensors, shape: &Shape) -> Vec<Launch> {

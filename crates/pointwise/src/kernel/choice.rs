@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use pointwise_core::Draw;
 use pointwise_core::formula::{MAX_INPUTS, MAX_TENSORS, MAX_WORDS};
 use pointwise_core::launch::{ACROSS, GROUP, GROUPED_TENSORS, NUMBER, ONCE, PAIRS, PASSING, ROW_SPLITS, SPLITS};
+use pointwise_core::{DType, Draw};
 
 use super::walk::{Class, GroupWords, Limit, Places, StepWords, Walk};
 use super::{RowClass, Strategy, lookup};
@@ -48,8 +48,8 @@ pub struct KernelPlan {
 pub(super) struct Tensors<const N: usize> {
     /// Addresses of their first elements; 0 for those that are not there, and for operands that are numbers.
     pub(super) at: [usize; N],
-    /// Bytes of an element.
-    pub(super) sizes: [usize; N],
+    /// Their element types.
+    pub(super) dtypes: [DType; N],
     /// How many of them are results, or places of results.
     pub(super) results: usize,
     /// How many of them the kernel has: results and operands, numbers among these.
@@ -162,10 +162,7 @@ impl<const N: usize> Tensors<N> {
         if fits && walk.is_flat() && self.head(walk, lanes).is_some() {
             return vectors(Class::Flat, *walk);
         }
-        let aligned = |k: usize, step: i64| {
-            let vector = lanes * self.sizes[k];
-            self.at[k].wrapping_add_signed(step as isize * self.sizes[k] as isize).is_multiple_of(vector)
-        };
+        let aligned = |k: usize, step: i64| self.address(k, step).is_multiple_of(lanes * self.dtypes[k].size());
         if let Some(rows) = walk.rows(lanes, aligned) {
             return vectors(Class::Rows, rows);
         }
@@ -191,7 +188,10 @@ impl<const N: usize> Tensors<N> {
         if self.is_of_one_size() {
             return passing;
         }
-        let bytes = |k: usize| if self.at[k] == 0 { 0 } else { walk.numel().saturating_mul(self.sizes[k] as u64) };
+        let bytes = |k: usize| match self.at[k] {
+            0 => 0,
+            _ => self.dtypes[k].bytes_of(walk.numel() as usize).map_or(u64::MAX, |bytes| bytes as u64),
+        };
         let results = (0..self.results).map(bytes).fold(0, u64::saturating_add);
         if results > room {
             return passing;
@@ -209,7 +209,7 @@ impl<const N: usize> Tensors<N> {
     fn is_of_one_size(&self) -> bool {
         let mut operands = (self.results..N).filter(|&k| self.at[k] != 0);
         match (self.results, operands.next(), operands.next()) {
-            (1, Some(operand), None) => self.sizes[operand] == self.sizes[0],
+            (1, Some(operand), None) => self.dtypes[operand].bits() == self.dtypes[0].bits(),
             _ => false,
         }
     }
@@ -219,17 +219,19 @@ impl<const N: usize> Tensors<N> {
     pub(super) fn head(&self, walk: &Walk<N>, lanes: usize) -> Option<u32> {
         let (_, steps) = walk.inner();
         let aligned = |head: usize, k: usize| {
-            steps[k] == 0 || (self.at[k] + head * self.sizes[k]).is_multiple_of(lanes * self.sizes[k])
+            steps[k] == 0 || self.address(k, head as i64).is_multiple_of(lanes * self.dtypes[k].size())
         };
         (0..lanes).find(|&head| (0..N).all(|k| aligned(head, k))).map(|head| head as u32)
     }
 
+    /// The address of the element of tensor `k` that is `place` behind the first.
+    fn address(&self, k: usize, place: i64) -> usize {
+        self.at[k].wrapping_add_signed(self.dtypes[k].offset(place) as isize)
+    }
+
     /// With the tensors' first elements elsewhere.
-    pub(super) fn moved(mut self, place: Places<N>) -> Tensors<N> {
-        for ((address, place), size) in self.at.iter_mut().zip(place).zip(self.sizes) {
-            *address = address.wrapping_add_signed(place as isize * size as isize);
-        }
-        self
+    pub(super) fn moved(self, place: Places<N>) -> Tensors<N> {
+        Tensors { at: std::array::from_fn(|k| self.address(k, place[k])), ..self }
     }
 }
 
@@ -443,7 +445,7 @@ mod tests {
         // A condition and two operands of 16 bits, one of them broadcast.
         let apart = Tensors {
             at: [64, 128, 192, 256],
-            sizes: [2, 1, 2, 2],
+            dtypes: [DType::F16, DType::Bool, DType::F16, DType::F16],
             results: 1,
             count: 4,
             numbers: 0,
@@ -480,8 +482,15 @@ mod tests {
             along
         };
         let walk = Walk::new(&Shape::new(&[4, 16]).unwrap(), &apart.map(rows));
-        let tensors =
-            Tensors { at, sizes: [1, 2, 2], results: 1, count: 3, numbers: 0, in_turns: false, goes_across: false };
+        let tensors = Tensors {
+            at,
+            dtypes: [DType::Bool, DType::F16, DType::F16],
+            results: 1,
+            count: 3,
+            numbers: 0,
+            in_turns: false,
+            goes_across: false,
+        };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
 
@@ -507,8 +516,15 @@ mod tests {
     /// Rows of 15 elements of 16 bits, and a second operand whose elements lie so far apart.
     fn across(at: [usize; 3], second: [i64; 2]) -> Choice<3> {
         let walk = Walk::new(&Shape::new(&[4, 15]).unwrap(), &[[15, 1], [15, 1], second].map(along_two));
-        let tensors =
-            Tensors { at, sizes: [2; 3], results: 1, count: 3, numbers: 0, in_turns: false, goes_across: true };
+        let tensors = Tensors {
+            at,
+            dtypes: [DType::F16; 3],
+            results: 1,
+            count: 3,
+            numbers: 0,
+            in_turns: false,
+            goes_across: true,
+        };
         tensors.choose(&walk, 8, Strategy::Auto, u64::MAX)
     }
 
@@ -538,7 +554,7 @@ mod tests {
         let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[1, 1, 1].map(along));
         let tensors = |count| Tensors {
             at: [64, 1024, 2048],
-            sizes: [2; 3],
+            dtypes: [DType::F16; 3],
             results: 1,
             count,
             numbers: 0,
@@ -563,7 +579,7 @@ mod tests {
             let walk = Walk::new(&Shape::new(&sizes).unwrap(), &steps);
             let tensors = Tensors {
                 at: [64; 3],
-                sizes: [2; 3],
+                dtypes: [DType::F16; 3],
                 results: 1,
                 count: 3,
                 numbers: 0,
@@ -590,7 +606,7 @@ mod tests {
         let walk = Walk::new(&Shape::new(&[64]).unwrap(), &[2, 1, 0].map(along));
         let tensors = Tensors {
             at: [64, 1024, 2048],
-            sizes: [2; 3],
+            dtypes: [DType::F16; 3],
             results: 1,
             count: 3,
             numbers: 0,
@@ -606,7 +622,7 @@ mod tests {
         let walk = Walk::new(&Shape::new(&[1000]).unwrap(), &[1, 0, 0, 1].map(along));
         let tensors = Tensors {
             at: [64, 0, 192, 4096],
-            sizes: [2; 4],
+            dtypes: [DType::F16; 4],
             results: 1,
             count: 4,
             numbers: 1,
@@ -624,7 +640,7 @@ mod tests {
     fn tensors_of_a_part_begin_at_its_places() {
         let tensors = Tensors {
             at: [1000, 2000, 3000],
-            sizes: [1, 2, 4],
+            dtypes: [DType::I8, DType::F16, DType::F32],
             results: 1,
             count: 3,
             numbers: 0,

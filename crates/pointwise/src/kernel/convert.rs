@@ -137,7 +137,7 @@ impl OwnKernels for Conversions {
                 operands: &[x.as_ptr()],
                 given: &[None],
                 results: &[*target],
-                sizes: [to.size(), from.size()],
+                dtypes: [to, from],
                 words: call.words,
                 draw: Draw::NONE,
             };
@@ -184,10 +184,10 @@ fn walk(x: &TensorView<'_>, y: &TensorView<'_>) -> Walk<2> {
 
 /// The kernel for a walk over a result and an operand at these addresses.
 fn choose(call: &OwnCall<'_>, (from, to): (DType, DType), walk: &Walk<2>, at: [usize; 2]) -> Choice<2> {
-    let sizes = [to.size(), from.size()];
-    let tensors = Tensors { at, sizes, results: 1, count: 2, numbers: 0, in_turns: false, goes_across: false };
+    let dtypes = [to, from];
+    let tensors = Tensors { at, dtypes, results: 1, count: 2, numbers: 0, in_turns: false, goes_across: false };
     let device = call.operands[0].map_or_else(crate::Device::cpu, |x| *x.device());
-    let lanes = 16 / sizes[0].max(sizes[1]);
+    let lanes = 16 / to.size().max(from.size());
     match tensors.choose(walk, lanes, call.kernel.settings.strategy, cache_room(&device)) {
         choice if choice.class != Class::Rows => choice,
         // There are no kernels of vectors along rows.

@@ -236,7 +236,7 @@ impl Kernel<'_> {
         let Some(context) = device.context() else {
             let run = indices.typed(&self.def.info, dtype)?.cpu;
             // SAFETY: the tensor is exclusively borrowed, contiguous and of these sizes.
-            unsafe { cpu::run_generator(run, target, call.sizes, dtype.size(), call.words) };
+            unsafe { cpu::run_generator(run, target, call.sizes, dtype, call.words) };
             return Ok(());
         };
         let busy = u64::from(context.info.multiprocessors) * RESIDENT;

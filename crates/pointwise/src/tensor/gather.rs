@@ -156,9 +156,9 @@ impl TensorView<'_> {
     /// # Safety
     /// The view's first element lies at `first`, and the others where its strides say, readable and initialised.
     unsafe fn gather(&self, first: *const u8) -> Result<Vec<u8>> {
-        let (dims, strides, size) = (self.shape().dims(), self.strides(), self.dtype().size());
+        let (dims, strides, dtype) = (self.shape().dims(), self.strides(), self.dtype());
         let mut out = Vec::new();
-        reserve(&mut out, byte_len(self.dtype(), self.shape())?)?;
+        reserve(&mut out, byte_len(dtype, self.shape())?)?;
         if self.numel() == 0 {
             return Ok(out);
         }
@@ -168,18 +168,20 @@ impl TensorView<'_> {
             None => (0, 1, 1),
             Some(inner) => (inner, dims[inner], strides[inner]),
         };
-        let mut append = |at: *const u8, bytes: usize| {
+        let mut append = |offset: i64, elements: usize| {
+            let at = first.wrapping_offset(dtype.offset(offset) as isize);
+            // Fits, as all elements do.
+            let bytes = dtype.bytes_of(elements).unwrap_or_default();
             // SAFETY: the caller's promise.
             out.extend_from_slice(unsafe { std::slice::from_raw_parts(at, bytes) });
         };
         let mut index = [0_usize; MAX_RANK];
         let mut offset = 0_i64;
         loop {
-            let at = |offset: i64| first.wrapping_offset(offset as isize * size as isize);
             if step == 1 {
-                append(at(offset), run * size);
+                append(offset, run);
             } else {
-                (0..run as i64).for_each(|i| append(at(offset + i * step), size));
+                (0..run as i64).for_each(|i| append(offset + i * step, 1));
             }
             // Advance like an odometer, the last of the outer dimensions first.
             let mut dim = outer;

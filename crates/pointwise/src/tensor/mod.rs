@@ -60,10 +60,9 @@ pub struct Tensor {
 }
 
 /// The bytes of `shape` elements of `dtype`.
-fn byte_len(dtype: DType, shape: &Shape) -> Result<usize> {
-    Ok(shape
-        .numel()
-        .checked_mul(dtype.size())
+pub(crate) fn byte_len(dtype: DType, shape: &Shape) -> Result<usize> {
+    Ok(dtype
+        .bytes_of(shape.numel())
         .filter(|&bytes| isize::try_from(bytes).is_ok())
         .ok_or_else(|| ErrorKind::SizeOverflow { dims: shape.to_vec() })?)
 }
@@ -195,7 +194,7 @@ impl Tensor {
     #[inline]
     pub fn byte_len(&self) -> usize {
         // Fits: it was checked when the tensor was made.
-        self.numel() * self.dtype.size()
+        self.dtype.bytes_of(self.numel()).unwrap_or_default()
     }
 
     /// True: a tensor's elements lie one after another.

@@ -22,7 +22,7 @@ pub fn overlap(a: &TensorView<'_>, b: &TensorView<'_>) -> Overlap {
     if a_start >= b_end || b_start >= a_end || a_start == a_end || b_start == b_end {
         return Overlap::None;
     }
-    let same = a.dtype().size() == b.dtype().size()
+    let same = a.dtype().bits() == b.dtype().bits()
         && a.address() == b.address()
         && a.shape() == b.shape()
         // Strides along a single element are never used.

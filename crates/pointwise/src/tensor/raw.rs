@@ -53,7 +53,7 @@ impl Raw<'_> {
 
     /// Returns the elements of `layout`, whose first is `elements` past the first of this view.
     pub(super) fn moved(self, (layout, elements): (Layout, i64)) -> Self {
-        let bytes = elements as isize * self.dtype.size() as isize;
+        let bytes = self.dtype.offset(elements) as isize;
         Raw { layout, pointer: self.pointer.wrapping_offset(bytes), ..self }
     }
 

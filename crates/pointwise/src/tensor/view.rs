@@ -112,12 +112,13 @@ impl<'a> View<'a> {
     /// The addresses of the view's first byte and of one past its last; equal for a view without elements.
     pub fn span(&self) -> (usize, usize) {
         let start = self.address();
-        let size = self.raw.dtype.size();
+        let dtype = self.raw.dtype;
         match self.raw.layout.reach() {
             None => (start, start),
             Some((low, high)) => (
-                start.wrapping_add_signed(low as isize * size as isize),
-                start.wrapping_add_signed((high as isize + 1) * size as isize),
+                start.wrapping_add_signed(dtype.offset(low) as isize),
+                // Fits, as a layout's reach does.
+                start.wrapping_add(dtype.bytes_of(high as usize + 1).unwrap_or_default()),
             ),
         }
     }

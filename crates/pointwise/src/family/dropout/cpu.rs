@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use pointwise_core::op::Words;
-use pointwise_core::{DescribedOp, Draw, Each, Element, Philox, RandomOp, Value};
+use pointwise_core::{DType, DescribedOp, Draw, Each, Element, Philox, RandomOp, Value};
 
 use crate::cpu::draw::drawn;
 use crate::cpu::lanes::{load, store};
@@ -97,11 +97,11 @@ where
     }
 }
 
-/// Runs `op` over the elements of a call, which are of `size` bytes, in parallel.
+/// Runs `op` over the elements of a call, which are of type `dtype`, in parallel.
 ///
 /// # Safety
 /// The contract of [`RandomFn`] holds.
-pub(super) unsafe fn run_random(op: RandomFn, all: Part, size: usize) {
+pub(super) unsafe fn run_random(op: RandomFn, all: Part, dtype: DType) {
     // Addresses cross threads; the parts written are disjoint.
     let Part { x, y, mask, start: from, n, philox, words } = all;
     let has_mask = !mask.is_null();
@@ -110,7 +110,8 @@ pub(super) unsafe fn run_random(op: RandomFn, all: Part, size: usize) {
         // SAFETY: start + len <= n; the caller's contract.
         unsafe {
             let mask = if has_mask { bytes.at(start) } else { std::ptr::null_mut() };
-            let (x, y) = (x.at(start * size).cast_const(), y.at(start * size));
+            let at = dtype.offset(start as i64) as usize;
+            let (x, y) = (x.at(at).cast_const(), y.at(at));
             op(Part { x, y, mask, start: from + start as u64, n: len, philox, words });
         }
     });

@@ -15,7 +15,7 @@ use crate::cuda::{self, Context};
 use crate::error::{ErrorKind, Result};
 use crate::kernel::choice::Params;
 use crate::kernel::{Class, Entry, Kernel, KernelPlan, OwnCall, OwnKernels, Strategy, check, convert, params};
-use crate::tensor::TensorView;
+use crate::tensor::{TensorView, byte_len};
 
 /// Bytes of a vector.
 const VECTOR: usize = 16;
@@ -127,7 +127,7 @@ impl OwnKernels for Kernels {
         }
         let Kernel { settings, rng, .. } = call.kernel;
         let held = settings.hold(context, [&x].into_iter().chain(rng.view()), call.results.iter().flatten())?;
-        let (to, bytes) = (y.addr() as u64, n * x.dtype().size());
+        let (to, bytes) = (y.addr() as u64, byte_len(x.dtype(), x.shape())?);
         // SAFETY: the caller's contract; the copy is one of disjoint memory.
         unsafe {
             match mode {
@@ -180,7 +180,8 @@ impl Kernels {
     /// from `x`, the mask disjoint from both.
     unsafe fn on_cpu(&self, call: &OwnCall<'_>, mode: &Mode, memory: Memory<'_>) -> Result<()> {
         let Memory { x, y, mask } = memory;
-        let (n, size) = (x.numel(), x.dtype().size());
+        let (n, dtype) = (x.numel(), x.dtype());
+        let bytes = byte_len(dtype, x.shape())?;
         // SAFETY: the caller's contract; equal or disjoint memory is what `copy` may have, too.
         unsafe {
             match mode {
@@ -188,11 +189,11 @@ impl Kernels {
                     let none = || check::no_kernel(&call.kernel.def.info, x.dtype());
                     let run = (self.cpu)(x.dtype()).ok_or_else(none)?;
                     let philox: Philox = call.kernel.rng.on_cpu()?;
-                    run_random(run, Part { x: x.as_ptr(), y, mask, start: 0, n, philox, words: *words }, size);
+                    run_random(run, Part { x: x.as_ptr(), y, mask, start: 0, n, philox, words: *words }, dtype);
                     return Ok(());
                 }
-                Mode::Keep => y.copy_from(x.as_ptr(), n * size),
-                Mode::Drop => y.write_bytes(0, n * size),
+                Mode::Keep => y.copy_from(x.as_ptr(), bytes),
+                Mode::Drop => y.write_bytes(0, bytes),
             }
             if !mask.is_null() {
                 mask.write_bytes(u8::from(matches!(mode, Mode::Keep)), n);
@@ -286,10 +287,10 @@ fn cover(kernel: &Kernel<'_>, x: &TensorView<'_>, y: usize, mask: Option<usize>)
 /// # Errors
 /// Why there is none.
 fn head(x: &TensorView<'_>, (y, mask): (usize, Option<usize>), lanes: usize) -> Result<u64, &'static str> {
-    let size = x.dtype().size();
+    let dtype = x.dtype();
     // Addresses are multiples of their element's size, so there is one candidate below the vector's length.
-    let head = (VECTOR - x.address() % VECTOR) % VECTOR / size;
-    if !(y + head * size).is_multiple_of(VECTOR) {
+    let head = (VECTOR - x.address() % VECTOR) % VECTOR / dtype.size();
+    if !(y + dtype.offset(head as i64) as usize).is_multiple_of(VECTOR) {
         return Err("no element is 16-byte aligned in both tensors");
     }
     if mask.is_some_and(|mask| !(mask + head.min(x.numel())).is_multiple_of(lanes)) {

@@ -93,7 +93,7 @@ impl Writer<'_> {
             line!(self, "or.b32 {word}, {low}, {high};");
             return word;
         }
-        let bits = 8 * dtype.size();
+        let bits = dtype.bits();
         let mask = (1_u32 << bits) - 1;
         line!(self, "and.b32 {word}, {}, {mask};", lanes[0]);
         for (lane, value) in lanes.iter().enumerate().skip(1) {

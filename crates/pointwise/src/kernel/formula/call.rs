@@ -524,7 +524,7 @@ impl<'r> Kernel<'r> {
                 operands: &pointers[..operands],
                 given: &ready.given[..operands],
                 results: &targets.pointers[..results],
-                sizes: self.sizes(ready.dtype),
+                dtypes: self.dtypes(ready.dtype),
                 words: &ready.words,
                 draw: Draw {
                     blocks: if info.is_random() { self.rng.on_cpu()?.blocks() } else { Draw::NONE.blocks },
@@ -582,13 +582,13 @@ impl<'r> Kernel<'r> {
         Walk::new(&ready.shape, &along)
     }
 
-    /// Bytes of an element of each tensor: results, then operands.
-    pub(super) fn sizes<const T: usize>(&self, dtype: DType) -> [usize; T] {
+    /// The element type of each tensor: results, then operands.
+    pub(super) fn dtypes<const T: usize>(&self, dtype: DType) -> [DType; T] {
         let info = &self.def.info;
         let results = info.results.len();
         std::array::from_fn(|k| match k.checked_sub(results) {
-            None => info.result_type(k, dtype).size(),
-            Some(operand) => info.operand_type(operand, dtype).size(),
+            None => info.result_type(k, dtype),
+            Some(operand) => info.operand_type(operand, dtype),
         })
     }
 }

@@ -72,7 +72,7 @@ impl Kernel<'_> {
         });
         let tensors = Tensors {
             at,
-            sizes: self.sizes(dtype),
+            dtypes: self.dtypes(dtype),
             results,
             count: results + info.operands.len(),
             numbers: numbers(&ready.given),

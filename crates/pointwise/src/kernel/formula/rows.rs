@@ -299,7 +299,7 @@ impl Kernel<'_> {
                 results: &pointers[..results],
                 operands: &sources[..operands],
                 given: &ready.given[..operands],
-                sizes: self.sizes(ready.dtype),
+                dtypes: self.dtypes(ready.dtype),
                 len: rows.len,
                 words: &ready.words,
                 weights: info.weight_results,
@@ -481,12 +481,12 @@ impl Kernel<'_> {
             }
         });
         let at: [usize; T] = std::array::from_fn(|k| view(k).map_or(0, |view| view.address()));
-        let sizes: [usize; T] = self.sizes(ready.dtype);
+        let dtypes: [DType; T] = self.dtypes(ready.dtype);
         let element = info.widest(ready.dtype.size());
         let lanes = lanes(element);
         let is_aligned = |k: usize| {
-            let vector = (lanes * sizes[k]).min(16);
-            let step = |step: i64| (step * sizes[k] as i64).unsigned_abs().is_multiple_of(vector as u64);
+            let vector = (lanes * dtypes[k].size()).min(16);
+            let step = |step: i64| dtypes[k].offset(step).unsigned_abs().is_multiple_of(vector as u64);
             along[k] != 1 || is_sum(k) || at[k].is_multiple_of(vector) && walk.dims().all(|(_, steps)| step(steps[k]))
         };
         let count = info.operands.len();
@@ -553,7 +553,7 @@ impl Kernel<'_> {
         });
         let given = ready.given.map(Option::unwrap_or_default);
         let parameters = &ready.words[..row::param_words(info)];
-        let sizes: [usize; T] = self.sizes(ready.dtype);
+        let dtypes: [DType; T] = self.dtypes(ready.dtype);
         let Rows { len, threads, chunks, .. } = *rows;
         let shared = match rows.class {
             RowClass::HeldSum => rows.block() * sum_bytes(info, info.widest(ready.dtype.size())),
@@ -562,7 +562,7 @@ impl Kernel<'_> {
         let mut before = 0_u64;
         rows.walk.parts(Limit::STEPS, [0; T], &mut |part, place| {
             let at: [u64; T] =
-                std::array::from_fn(|k| rows.at[k].wrapping_add_signed(place[k] as isize * sizes[k] as isize) as u64);
+                std::array::from_fn(|k| rows.at[k].wrapping_add_signed(dtypes[k].offset(place[k]) as isize) as u64);
             let count = part.numel() as u32;
             let steps: StepWords = part.step_words(results + operands, ROW_SPLITS);
             let mut params = Params::default();
