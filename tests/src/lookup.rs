@@ -122,7 +122,7 @@ impl Pairs {
         let halves: Vec<u8> = a[..n].chunks(cols).zip(b[..n].chunks(cols)).flat_map(|(a, b)| [a, b].concat()).collect();
         let x = Tensor::from_bytes(device, self.dtype, &halves, [rows, 2 * cols])?;
         let halves = [Operand::View(x.view().narrow(1, 0, cols)?), Operand::View(x.view().narrow(1, cols, cols)?)];
-        let (one, is_one) = ([Operand::from(&x)], self.def.info.arguments().len() == 1);
+        let (one, is_one) = ([Operand::from(&x)], self.def.takes_halves());
         let y = self.def.kernel(&[]).run(if is_one { &one } else { &halves })?;
         Ok(self.judge("rows", &y[0].to_bytes()?, |i| (a[i], b[i])))
     }

@@ -152,7 +152,7 @@ pub fn class(
                 return Err(format!("{set:?}: element {at} is wrong in place").into());
             }
         }
-        if info.is_gradient() && info.arguments().len() < info.operands.len() {
+        if info.is_gradient() && def.takes_halves() {
             gated(device, def, dtype, strategy, &inside, &bytes, [rows, cols])?;
         }
     }

@@ -140,7 +140,7 @@ fn several(def: &'static OpDef, dtype: DType) -> Case {
             Input { dtype, shape: vec![ROWS, COLS], sets: parts(bytes, dtype, N) }
         })
         .collect();
-    let is_gated = info.arguments().len() == 1;
+    let is_gated = def.takes_halves();
     match () {
         () if is_gated => operands = vec![mixed(dtype, &[ROWS, 2 * COLS], 21)],
         () if info.is_channel(1) => operands[1] = mixed(dtype, &[COLS], 22),
@@ -223,7 +223,7 @@ fn gradients(def: &'static OpDef, dtype: DType) -> Case {
     let set = params::sets(info, dtype)[0];
     let (accuracy, floor) = of_steps(info.accuracy);
     let plain = vec![ROWS, COLS];
-    let (operands, outputs): (Vec<Input>, _) = if info.arguments().len() < info.operands.len() {
+    let (operands, outputs): (Vec<Input>, _) = if def.takes_halves() {
         let wide = [ROWS, 2 * COLS];
         (vec![numbers(dtype, &plain, 28), numbers(dtype, &wide, 29)], vec![(dtype, wide.to_vec())])
     } else {

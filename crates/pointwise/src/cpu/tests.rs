@@ -5,11 +5,11 @@ use std::array::from_fn;
 use pointwise_core::element::Bool;
 use pointwise_core::formula::{Formula, OpData, ParamWords};
 use pointwise_core::launch::MAX_DIMS;
-use pointwise_core::{At, Draw, Element, Kind, Num, OpInfo, Word, bf16};
+use pointwise_core::{At, Draw, Element, Num, OpInfo, Word, bf16};
 
 use super::formula::{FormulaRun, formula};
 use super::level::at_each;
-use crate::kernel::Walk;
+use crate::kernel::{OpDef, Walk};
 use crate::{DType, Device, Result, Shape, Tensor, TensorViewMut, info};
 
 const TYPES: [DType; 6] = [DType::F32, DType::BF16, DType::F16, DType::F8E4M3, DType::I32, DType::I8];
@@ -89,10 +89,11 @@ fn angles_of_any_size_agree() {
 fn binary_ops_agree() {
     for dtype in TYPES {
         // The weight of prelu has a shape of its own.
-        let is_binary = |info: &info::OpInfo| {
-            info.operands.len() == 2 && !info.is_gradient() && info.channel_operands == 0 && info.kind == Kind::Formula
+        let is_binary = |def: &OpDef| {
+            let info = &def.info;
+            info.operands.len() == 2 && !info.is_gradient() && info.channel_operands == 0 && !def.takes_halves()
         };
-        for def in info::all().filter(|def| is_binary(&def.info) && def.info.supports(dtype)) {
+        for def in info::all().filter(|def| is_binary(def) && def.info.supports(dtype)) {
             let kernel = def.binary_with(&[]);
             let same = def.info.result_type(0, dtype) == dtype;
             for n in SIZES {
