@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pointwise::rope::{ROPE, ROPE_ARGUMENTS, ROPE_SETTINGS};
 use pointwise::{
     DType, Device, Strategy, Tensor,
-    info::{self, MASKED_FILL, OpInfo},
+    info::{self, CHOICES, MASKED_FILL, OpInfo},
 };
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
@@ -205,10 +205,7 @@ fn is_fill(info: &OpInfo) -> bool {
 }
 
 fn op(random: &mut Random) -> Op {
-    // The command has one op of dropout.
-    let is_form = |info: &&OpInfo| info.is_random() && (info.is_gradient() || info.results.len() > 1);
-    let ops = info::every().map(|def| &def.info).filter(|info| !is_form(info));
-    let infos: Vec<&'static OpInfo> = [&MASKED_FILL].into_iter().chain(ops).collect();
+    let infos: Vec<&'static OpInfo> = info::listed().collect();
     let has_more = |info: &&&OpInfo| is_fill(info) || info.is_random() || info.is_of_indices();
     let special = |name: &str, operands: &[&'static str], settings: &[&'static str]| Op {
         name: name.to_owned(),
@@ -374,8 +371,9 @@ fn settings(random: &mut Random, op: &Op) -> Vec<(String, &'static str)> {
     }
     // Words that choose another op, and numbers that are none.
     if random.once_in(6) {
-        let choice = random.pick(&["approximate", "rounding_mode", "causal", "halves"]);
-        given.push((choice.to_owned(), random.pick(&["tanh", "none", "floor", "trunc", "true", "false", "1"])));
+        let words: Vec<_> = CHOICES.iter().flat_map(|choice| choice.values).map(|(word, _)| *word).collect();
+        let word = if random.once_in(8) { "1" } else { random.pick(&words) };
+        given.push((random.pick(&CHOICES).param.to_owned(), word));
     }
     if random.once_in(12) {
         given.push((random.pick(&["", "nope", "x", " p", "a.b"]).to_owned(), "1"));

@@ -113,6 +113,7 @@ fn page() -> String {
         let forward = pointwise::info::all().filter(move |def| !def.info.is_gradient() && def.takes_halves() == gated);
         forward.map(|def| &def.info).filter(move |info| info.operands.len() == count)
     };
+    let infos = || pointwise::info::every().map(|def| &def.info);
     let tables: [(&str, Vec<&OpInfo>); 4] = [
         ("One operand", of(1, false).collect()),
         ("Two operands, broadcast", of(2, false).collect()),
@@ -124,9 +125,9 @@ fn page() -> String {
         page.extend(infos.into_iter().map(row));
     }
     page += &format!("\n## Rows\n{ROWS_HEAD}{COLUMNS}");
-    let rows = || pointwise::info::rows().map(|def| &def.info);
+    let rows = || infos().filter(|info| info.is_of_rows());
     page.extend(rows().filter(|info| !info.is_gradient()).map(row));
-    let beside = pointwise::info::dropout().chain(pointwise::info::encodings()).map(|def| &def.info);
+    let beside = infos().filter(|info| info.is_random() || info.is_of_indices());
     page += &format!("\n## Random, and position encodings\n\n{COLUMNS}");
     page.extend(beside.filter(|info| !info.is_gradient()).map(row));
     page += GRADIENTS_HEAD;

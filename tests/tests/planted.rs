@@ -246,11 +246,11 @@ fn kernels() -> Vec<Kernel> {
         kernel(symbol, runs::several(def, dtype, strategy))
     };
     let rows = |symbol: &'static str, op: &str, dtype, lies: &[RowsLie], lengths: &[usize]| {
-        let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
+        let def = info::op(op).expect("an op of the family");
         kernel(symbol, lies.iter().flat_map(|&lie| runs::rows(def, dtype, lengths, lie)).collect())
     };
     let sums = |symbol: &'static str, op: &str, dtype, shapes: &[[usize; 2]]| {
-        let def: &'static OpDef = info::rows().find(|def| def.info.name == op).expect("an op of the family");
+        let def = info::op(op).expect("an op of the family");
         kernel(symbol, runs::sums(def, dtype, shapes))
     };
     let sub = info::op("sub").expect("an op of the family");

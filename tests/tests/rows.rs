@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         }
     };
     let mut trials: Vec<Trial> = Vec::new();
-    for def in info::rows() {
+    for def in info::every().filter(|def| def.info.is_of_rows()) {
         let name = def.info.name;
         if !def.info.is_gradient() {
             trials.push(Trial::test(format!("{name}::formula"), move || check_op(def, devices).map_err(Failed::from)));
@@ -400,7 +400,7 @@ fn sums(device: &Device) -> Outcome {
     // Elsewhere these take minutes.
     let large = if device.is_cuda() && !device.is_emulated() { &large[..] } else { &large[..0] };
     let cpu = Device::cpu();
-    for def in info::rows().filter(|def| def.info.weight_results != 0) {
+    for def in info::every().filter(|def| def.info.weight_results != 0) {
         for (shape, dtype) in
             small.iter().chain(large).flat_map(|&shape| [DType::F32, DType::BF16].map(|dtype| (shape, dtype)))
         {

@@ -35,7 +35,9 @@ fn symbols() -> Vec<String> {
         *class == Class::Flat && has_body(&def.info, *dtype) && (def.info.name != "where" || is_width(*dtype))
     });
     let bodies = bodies.map(|(def, dtype, ..)| format!("formula_{}_{dtype}_body", def.info.name));
-    let rows = pointwise::info::rows().flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
+    let rows = pointwise::info::every()
+        .filter(|def| def.info.is_of_rows())
+        .flat_map(|def| def.info.types.iter().map(move |&dtype| (def, dtype)));
     let rows =
         rows.flat_map(|(def, dtype)| def.entries(dtype).expect("kernels")).map(|entry| entry.symbol().to_owned());
     own.map(|(.., entry)| entry.symbol().to_owned()).chain(tables).chain(bodies).chain(rows).collect()

@@ -67,7 +67,7 @@ mod rope;
 use candle_core::{Result, Tensor};
 
 pub use call::Arg;
-pub use op::{IntoOp, Op, op};
+pub use op::{IntoOp, Op, op, ops};
 pub use random::{alibi, dropout, sinusoidal};
 pub use rope::{Positions, Rope};
 

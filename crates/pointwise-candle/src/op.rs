@@ -35,15 +35,18 @@ pub struct Op {
     dtype: Option<DType>,
 }
 
+/// Returns the ops of the family that [`op`] finds: those that take operands and draw nothing, without gradients.
+pub fn ops() -> impl Iterator<Item = &'static OpDef> {
+    let is_found = |info: &OpInfo| !info.is_gradient() && !info.is_random() && !info.is_of_indices();
+    info::every().filter(move |def| is_found(&def.info))
+}
+
 /// Finds an op of the family by PyTorch's name: `silu`, `add`, `rms_norm`.
 ///
 /// # Errors
 /// Fails for a name that no op has.
 pub fn op(name: &str) -> Result<Op> {
-    static OPS: LazyLock<HashMap<&str, &OpDef>> = LazyLock::new(|| {
-        let ops = info::all().chain(info::rows()).filter(|def| !def.info.is_gradient());
-        ops.map(|def| (def.info.name, def)).collect()
-    });
+    static OPS: LazyLock<HashMap<&str, &OpDef>> = LazyLock::new(|| ops().map(|def| (def.info.name, def)).collect());
     OPS.get(name)
         .map(|def| Op::from(*def))
         .ok_or_else(|| error(format!("no op is named {name}: see docs/ops.md or `pointwise list`")))

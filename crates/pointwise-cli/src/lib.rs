@@ -7,7 +7,6 @@
 
 mod args;
 mod beside;
-mod choices;
 pub mod device;
 mod doctor;
 pub mod draft;

@@ -2,12 +2,11 @@
 
 use pointwise::{
     DType, Number, Strategy,
-    info::{self, MASKED_FILL, OpInfo},
+    info::{self, OpInfo},
     kernel::OpDef,
 };
 use pointwise_core::op::MAX_PARAMS;
 
-use crate::choices::is_of_flag;
 use crate::error::{Error, Result, did_you_mean, nearest};
 
 /// An op's scalar parameters, in the order of [`OpInfo::params`].
@@ -28,14 +27,9 @@ impl PartialEq for Op {
 }
 
 impl Op {
-    /// Returns every op that listings show: those of `info::every`, with `masked_fill` before those that draw. Dropout stands for
-    /// its forms, and an op with a flag for those that the flag chooses.
+    /// Returns every op that listings show.
     pub(crate) fn all() -> impl Iterator<Item = Op> {
-        let of = |def: &'static OpDef| Op { info: &def.info, def: Some(def) };
-        let masked_fill = [Op { info: &MASKED_FILL, def: None }];
-        let encodings = info::encodings().map(of).filter(|op| !is_of_flag(op.info.name));
-        let others = info::dropout().take(1).map(of).chain(encodings);
-        info::all().chain(info::rows()).map(of).chain(masked_fill).chain(others)
+        info::listed().map(|info| Op { info, def: info::op(info.name) })
     }
 
     /// Finds an op by its name.
@@ -102,11 +96,6 @@ impl Op {
         }
     }
 
-    /// True if `none` leaves argument `k` out: `clamp_tensor` needs only one of its bounds.
-    pub(crate) fn is_optional(self, k: usize) -> bool {
-        self.info().name == CLAMP && k > 0
-    }
-
     /// The element types of argument `k`.
     pub(crate) fn types(self, k: usize) -> &'static [DType] {
         match self.info().operand_types.get(k) {
@@ -120,6 +109,3 @@ impl Op {
         !self.is_masked_fill() && strategy.serves(self.info(), dtype)
     }
 }
-
-/// The op whose bounds may be left out.
-const CLAMP: &str = "clamp_tensor";

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::Named;
 use crate::registry::{Op, Params};
 use crate::settings::Settings;
+use crate::values::is_optional;
 
 /// The strategy that ran instead of the given one, and the reason.
 pub(crate) type Replaced = (Strategy, &'static str);
@@ -34,10 +35,10 @@ impl Request<'_> {
     pub(crate) fn run(&self, op: Op, operands: &[Operand<'_>]) -> Result<(Vec<Named>, Option<Replaced>)> {
         let info = op.info();
         match operands {
-            [x, open, bound] if op.is_optional(1) && is_open(open) => {
+            [x, open, bound] if is_optional(op, 1) && is_open(open) => {
                 return self.run(Op::chosen("minimum")?, &[*x, *bound]);
             }
-            [x, bound, open] if op.is_optional(1) && is_open(open) => {
+            [x, bound, open] if is_optional(op, 1) && is_open(open) => {
                 return self.run(Op::chosen("maximum")?, &[*x, *bound]);
             }
             _ if operands.len() == op.arguments().len() => {}

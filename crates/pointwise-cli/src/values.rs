@@ -1,12 +1,14 @@
 //! Parameters from `NAME=VALUE`.
 
-use pointwise::{Number, info::ParamInfo};
+use pointwise::{
+    Number,
+    info::{CHOICES, Choice, ParamInfo},
+};
 use pointwise_core::op::MAX_PARAMS;
 
-use crate::choices::{CHOICES, Choice};
 use crate::error::{Error, Result, did_you_mean, nearest};
 use crate::file::Source;
-use crate::number::{number_or_none, parse};
+use crate::number::{number_or_none, parse, truth};
 use crate::registry::{Op, Params};
 use crate::settings::{self, Setting, Settings};
 
@@ -30,6 +32,11 @@ struct TensorForm {
 
 const TENSOR_FORMS: &[TensorForm] = &[TensorForm { op: "clamp", with: "clamp_tensor" }];
 
+/// True if `none` leaves argument `k` out: an op that takes another's parameters as operands needs only one of them.
+pub(crate) fn is_optional(op: Op, k: usize) -> bool {
+    k > 0 && TENSOR_FORMS.iter().any(|form| form.with == op.info().name)
+}
+
 /// The op of the registry that takes an op's parameters as tensors.
 fn tensor_form(op: Op) -> Option<Op> {
     let form = TENSOR_FORMS.iter().find(|form| form.op == op.info().name)?;
@@ -51,6 +58,22 @@ fn params(op: Op) -> impl Iterator<Item = &'static ParamInfo> {
 /// The choices of an op.
 fn choices(op: Op) -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter().filter(move |choice| choice.op == op.info().name)
+}
+
+/// Finds the op that a word chooses: of a flag also `1`, `0` and other cases.
+///
+/// # Errors
+/// A word that is none of the choice's.
+fn chosen(choice: &Choice, word: &str) -> Result<&'static str> {
+    let value = match truth(word) {
+        Some(true) if choice.is_flag() => "true",
+        Some(false) if choice.is_flag() => "false",
+        _ => word,
+    };
+    choice.chosen(value).ok_or_else(|| {
+        let words: Vec<_> = choice.values.iter().map(|(word, _)| *word).collect();
+        Error::Usage(format!("{}={word}: must be {}", choice.param, words.join(" or ")))
+    })
 }
 
 /// The request of a call, without its tensors.
@@ -90,7 +113,7 @@ impl Call {
         }
         let op = self.op;
         for (k, name) in op.arguments().iter().enumerate() {
-            if op.is_optional(k) && self.numbers[k].is_none() && !file.has(name) {
+            if is_optional(op, k) && self.numbers[k].is_none() && !file.has(name) {
                 self.numbers[k] = Some(Number::Default);
             }
         }
@@ -174,14 +197,14 @@ pub(crate) fn parse_settings(mut op: Op, settings: &[(String, String)]) -> Resul
             return Err(Error::Usage(format!("--set {name} is given twice")));
         }
         if let Some(choice) = choices(asked).find(|choice| choice.param == name) {
-            op = Op::chosen(choice.chosen(value)?)?;
+            op = Op::chosen(chosen(choice, value)?)?;
             continue;
         }
         if extra.set(name, value)? {
             continue;
         }
         if let Some(k) = asked.scalars().iter().position(|operand| operand == name) {
-            numbers[k] = Some(number_or_none(name, value, asked.is_optional(k))?);
+            numbers[k] = Some(number_or_none(name, value, is_optional(asked, k))?);
             continue;
         }
         let position = |op: Op| op.info().params.iter().position(|info| info.name == name);
@@ -207,7 +230,7 @@ fn check_numbers(op: Op, numbers: &[Option<Number>]) -> Result<()> {
         let names: Vec<_> = decide().map(|k| arguments[k]).collect();
         return Err(Error::Usage(format!("{name} of numbers alone: leave one of {} to the file", names.join(", "))));
     }
-    let optional: Vec<usize> = (0..arguments.len()).filter(|&k| op.is_optional(k)).collect();
+    let optional: Vec<usize> = (0..arguments.len()).filter(|&k| is_optional(op, k)).collect();
     if !optional.is_empty() && optional.iter().all(|&k| numbers[k] == Some(Number::Default)) {
         return Err(no_bound(op));
     }

@@ -24,10 +24,13 @@ mod power;
 
 use std::sync::OnceLock;
 
+#[cfg(feature = "family")]
+use pointwise_core::OpInfo;
+
 use crate::kernel::{OpDef, in_order};
 
 #[cfg(feature = "family")]
-pub use composites::MASKED_FILL;
+pub use composites::{CHOICES, Choice, MASKED_FILL};
 
 /// The types of calls of single ops, which the module `kernel` has, too.
 #[cfg(feature = "family")]
@@ -80,8 +83,7 @@ fn declared() -> &'static [&'static OpDef] {
     })
 }
 
-/// Returns every op of the family on elements: those of one operand, of two, of three, then the gradients of all. Those on rows
-/// are in [`rows`].
+/// Returns every op of the family on elements: those of one operand, of two, of three, then the gradients of all.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
     let is_listed = |def: &&OpDef| !def.info.properties.beneath && !def.info.is_of_rows();
     let ops = move || declared().iter().copied().filter(is_listed);
@@ -89,7 +91,7 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
 }
 
 /// Returns every op of the family on rows, then the gradients of all.
-pub fn rows() -> impl Iterator<Item = &'static OpDef> {
+fn rows() -> impl Iterator<Item = &'static OpDef> {
     let ops = || declared().iter().copied().filter(|def| def.info.is_of_rows());
     ops().chain(ops().filter_map(|def| def.backward))
 }
@@ -99,26 +101,25 @@ pub fn beneath() -> impl Iterator<Item = &'static OpDef> {
     declared().iter().copied().filter(|def| def.info.properties.beneath)
 }
 
-/// Returns every op of the family without operands: the position encodings.
-pub fn encodings() -> impl Iterator<Item = &'static OpDef> {
-    #[cfg(feature = "family")]
-    return positions::all();
-    #[cfg(not(feature = "family"))]
-    std::iter::empty()
-}
-
-/// Returns dropout, dropout with a mask, and its gradient.
-pub fn dropout() -> impl Iterator<Item = &'static OpDef> {
-    #[cfg(feature = "family")]
-    return dropout::all();
-    #[cfg(not(feature = "family"))]
-    std::iter::empty()
-}
-
-/// Returns every op of the family: [`info::all`](crate::info::all), [`info::rows`](crate::info::rows),
-/// [`info::dropout`](crate::info::dropout) and [`info::encodings`](crate::info::encodings), in this order.
+/// Returns every op of the family: those of [`info::all`](crate::info::all), those on rows with their gradients,
+/// dropout, dropout with a mask, its gradient, and the position encodings, which have no operands. The data of each
+/// says which it is: `is_of_rows`, `is_random`, `is_of_indices`, `is_gradient`.
 pub fn every() -> impl Iterator<Item = &'static OpDef> {
-    all().chain(rows()).chain(dropout()).chain(encodings())
+    let ops = all().chain(rows());
+    #[cfg(feature = "family")]
+    return ops.chain(dropout::all()).chain(positions::all());
+    #[cfg(not(feature = "family"))]
+    ops
+}
+
+/// Returns the data of every function that lists show: the ops on elements and on rows, then [`MASKED_FILL`], dropout
+/// and the position encodings. One op of dropout stands for all three, and an op with a flag for those that it chooses.
+#[cfg(feature = "family")]
+pub fn listed() -> impl Iterator<Item = &'static OpInfo> {
+    let is_of_flag = |info: &OpInfo| CHOICES.iter().any(|choice| choice.is_flag() && choice.chooses_besides(info.name));
+    let others = dropout::all().take(1).chain(positions::all());
+    let infos = all().chain(rows()).map(|def| &def.info).chain([&MASKED_FILL]).chain(others.map(|def| &def.info));
+    infos.filter(move |info| !is_of_flag(info))
 }
 
 /// Finds an op of the family by its name (`silu`, `add`, `mul_backward`, `softmax`, `dropout`, `alibi`).

@@ -96,8 +96,8 @@ pub mod info {
     pub use pointwise_core::{Accuracy, Domain, Each, NoDType, OpInfo, ParamInfo, ParamKind, Properties, SignChange};
 
     #[cfg(feature = "family")]
-    pub use crate::family::MASKED_FILL;
-    pub use crate::family::{all, beneath, dropout, encodings, every, op, rows};
+    pub use crate::family::{CHOICES, Choice, MASKED_FILL, listed};
+    pub use crate::family::{all, beneath, every, op};
     pub use crate::kernel::declared_ops;
 }
 

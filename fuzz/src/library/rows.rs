@@ -25,7 +25,7 @@ fn shape(case: &mut Case) -> Vec<usize> {
 
 /// Every op on rows, forward and backward.
 pub(super) fn rows(case: &mut Case) -> Outcome {
-    let list: Vec<&'static OpDef> = info::rows().collect();
+    let list: Vec<&'static OpDef> = info::every().filter(|def| def.info.is_of_rows()).collect();
     let def = case.random.pick(&list);
     let info = &def.info;
     let full = shape(case);

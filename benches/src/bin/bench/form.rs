@@ -1,7 +1,11 @@
 //! Turns a row's name and parameters into the op that it calls, and counts the bytes that the call moves.
 
 use pointwise::rope::{RopeDef, RopeOp, rope_op};
-use pointwise::{DType, Number, Philox, Strategy, info::op, kernel::OpDef};
+use pointwise::{
+    DType, Number, Philox, Strategy,
+    info::{CHOICES, op},
+    kernel::OpDef,
+};
 use pointwise_core::OpInfo;
 use pointwise_core::op::MAX_PARAMS;
 
@@ -105,8 +109,9 @@ impl Form {
         }
         // Rows of `workloads.csv` name ops and parameters as TileOPs does.
         let unknown = || Error::Failed(format!("no op {}", row.op));
-        let name = match (row.op.as_str(), row.param("approximate")) {
-            ("gelu", Some("tanh")) => "gelu_tanh",
+        let choice = CHOICES.iter().find(|choice| choice.op == row.op);
+        let name = match (row.op.as_str(), choice.and_then(|choice| choice.chosen(row.param(choice.param)?))) {
+            (_, Some(chosen)) => chosen,
             ("rope_neox_position_ids", _) => "rope_neox",
             (name, _) => name,
         };
@@ -156,7 +161,7 @@ impl Form {
     /// The result's shape.
     pub(crate) fn shape(&self, row: &Row) -> Vec<usize> {
         match self {
-            Form::Op(op) if op.def.info.arguments().len() < op.def.info.operands.len() => {
+            Form::Op(op) if op.def.takes_halves() => {
                 // Halves of one tensor: of the operand, or of the gradients' result.
                 let mut shape = row.shapes[row.shapes.len() - 1].clone();
                 if let (Some(last), false) = (shape.last_mut(), op.def.info.is_gradient()) {
@@ -237,8 +242,10 @@ fn params(row: &Row, info: &OpInfo) -> Result<Params> {
     let mut params = [Number::Default; MAX_PARAMS];
     for (name, value) in &row.params {
         // The choice of the op says it already.
-        if matches!((name.as_str(), value.as_str()), ("approximate", _) | ("decimals", "0") | ("rounding_mode", "None"))
-        {
+        let is_choice = CHOICES.iter().any(|choice| {
+            choice.op == row.op && choice.param == name && (value == "None" || choice.chosen(value).is_some())
+        });
+        if is_choice || (name.as_str(), value.as_str()) == ("decimals", "0") {
             continue;
         }
         // The shape of the row, and the place to draw from, are no parameters of the formula.

@@ -3,7 +3,7 @@
 use pointwise::rope::ROPE;
 use pointwise::{
     DType,
-    info::{MASKED_FILL, OpInfo, all, dropout, encodings},
+    info::{MASKED_FILL, OpInfo, listed},
 };
 
 use crate::workload::{Row, RowId, read_params, reference};
@@ -52,17 +52,9 @@ const SIDE: usize = 1 << 14;
 /// The types it goes through.
 const FLOATS: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2];
 
-/// Every op of the family.
-fn tables() -> impl Iterator<Item = &'static OpInfo> {
-    all().map(|def| &def.info)
-}
-
-/// Returns `masked_fill`, the ops that draw, and of the ops without operands one for each shape.
-fn others() -> impl Iterator<Item = &'static OpInfo> {
-    let draws = |info: &&OpInfo| info.is_random() && !info.is_gradient() && info.results.len() == 1;
-    let mut encodings: Vec<&OpInfo> = encodings().map(|def| &def.info).collect();
-    encodings.dedup_by_key(|info| info.shape);
-    [&MASKED_FILL].into_iter().chain(dropout().map(|def| &def.info).filter(draws)).chain(encodings)
+/// Returns every op but those on rows.
+fn infos() -> impl Iterator<Item = &'static OpInfo> {
+    listed().filter(|info| !info.is_of_rows())
 }
 
 /// Every op on large tensors.
@@ -79,10 +71,12 @@ pub(crate) fn large() -> Vec<Row> {
         rows.extend(types.into_iter().map(|dtype| row("large", op, dtype, "", shapes, params)));
     };
     let square: &[usize] = &[SIDE, SIDE];
-    for info in tables() {
+    for info in infos() {
         let params = match info.name {
             "clamp" => "min=-0.5;max=0.5",
             "round_decimals" => "decimals=2",
+            "masked_fill" => "value=-100.0",
+            _ if info.is_random() => "p=0.5;seed=42",
             _ => "",
         };
         // The last of fewer arguments than operands holds two of them.
@@ -92,15 +86,14 @@ pub(crate) fn large() -> Vec<Row> {
             () if k + 1 == count && count < info.operands.len() => &[SIDE, 2 * SIDE],
             () => square,
         };
-        add(info.name, info.types, &(0..count).map(shape).collect::<Vec<_>>(), params);
-    }
-    for info in others() {
-        match info.shape {
-            [] if info.is_random() => add(info.name, info.types, &[square], "p=0.5;seed=42"),
-            [] => add(info.name, info.types, &[square, square], "value=-100.0"),
-            [_, _, _] => add(info.name, info.types, &[&[16, 1 << 12, 1 << 12]], ""),
-            _ => add(info.name, info.types, &[&[1 << 16, 1 << 12]], ""),
-        }
+        let shapes: Vec<&[usize]> = match info.shape {
+            // The value is a parameter.
+            [] if info.name == MASKED_FILL.name => vec![square; count - 1],
+            [] => (0..count).map(shape).collect(),
+            [_, _, _] => vec![&[16, 1 << 12, 1 << 12]],
+            _ => vec![&[1 << 16, 1 << 12]],
+        };
+        add(info.name, info.types, &shapes, params);
     }
     let rotary = [DType::F32, DType::F16, DType::BF16];
     for def in ROPE {
@@ -149,7 +142,7 @@ mod tests {
     #[test]
     fn large_has_every_op_once_a_type() {
         let rows = large();
-        let names = tables().chain(others()).map(|info| info.name);
+        let names = infos().map(|info| info.name);
         for name in names.chain(ROPE.iter().map(|def| def.name)) {
             let types: Vec<DType> = rows.iter().filter(|row| row.op == name).map(|row| row.dtype).collect();
             assert!(!types.is_empty(), "{name}");

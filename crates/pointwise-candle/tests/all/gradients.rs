@@ -3,12 +3,12 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::ops as nn;
 use pointwise::kernel::OpDef;
-use pointwise_candle::{Arg, Op, PointwiseOps, args, functions, op};
+use pointwise_candle::{Arg, Op, PointwiseOps, args, functions, op, ops};
 
 use crate::against_candle::operands;
 use crate::candle_functions::FUNCTIONS;
 use crate::layouts::{Five, Snake};
-use crate::support::{assert_close, numbers, ops, random, values};
+use crate::support::{assert_close, numbers, random, values};
 
 /// The shape of a call: rows of 5.
 const SHAPE: [usize; 2] = [3, 5];

@@ -4,9 +4,9 @@ use candle_core::{DType, Device, Result, Tensor};
 use pointwise::info::OpInfo;
 use pointwise::kernel::OpDef;
 use pointwise::{Device as OurDevice, Operand, Scalar, Tensor as OurTensor};
-use pointwise_candle::{Arg, Op};
+use pointwise_candle::{Arg, Op, ops};
 
-use crate::support::{ops, random};
+use crate::support::random;
 
 const TYPES: [DType; 8] =
     [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::U8, DType::I16, DType::I32, DType::I64];

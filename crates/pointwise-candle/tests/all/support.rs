@@ -1,13 +1,6 @@
 //! Inputs and comparisons.
 
 use candle_core::{DType, Device, Result, Tensor};
-use pointwise::info;
-use pointwise::kernel::OpDef;
-
-/// Returns the ops of the registry, without gradients.
-pub(crate) fn ops() -> impl Iterator<Item = &'static OpDef> {
-    info::all().chain(info::rows()).filter(|def| !def.info.is_gradient())
-}
 
 /// Returns numbers from `low` to `high`, the same for a seed.
 pub(crate) fn numbers(count: usize, seed: u64, low: f32, high: f32) -> Vec<f32> {

@@ -1,5 +1,5 @@
 //! PyTorch functions that run several ops, or an op with other arguments: `add` and `sub` without their factor, `clamp`,
-//! `masked_fill`, `group_norm`.
+//! `masked_fill`, `group_norm`, and those whose arguments choose the op.
 
 use super::bound::Bound;
 use crate::Number;
@@ -12,6 +12,48 @@ use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 use duplicate::duplicate_item;
 use pointwise_core::{DType, OpInfo, ParamInfo};
+
+/// An argument of a PyTorch function that is a word or a flag, and chooses between ops of the family.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The function, and the op of the first value.
+    pub op: &'static str,
+    /// The argument.
+    pub param: &'static str,
+    /// Each value and the op that it chooses; the first is the default. Those of a flag are `false` and `true`.
+    pub values: &'static [(&'static str, &'static str)],
+}
+
+/// The arguments of all functions that choose between ops.
+pub static CHOICES: [Choice; 4] = [
+    Choice { op: "gelu", param: "approximate", values: &[("none", "gelu"), ("tanh", "gelu_tanh")] },
+    Choice {
+        op: "div",
+        param: "rounding_mode",
+        values: &[("none", "div"), ("trunc", "div_trunc"), ("floor", "floor_divide")],
+    },
+    Choice { op: "alibi", param: "causal", values: &[("false", "alibi"), ("true", "alibi_causal")] },
+    Choice { op: "sinusoidal", param: "halves", values: &[("false", "sinusoidal"), ("true", "sinusoidal_halves")] },
+];
+
+impl Choice {
+    /// True if the values are `false` and `true`.
+    #[must_use]
+    pub fn is_flag(&self) -> bool {
+        self.values.iter().all(|(value, _)| matches!(*value, "false" | "true"))
+    }
+
+    /// Finds the op that a value chooses.
+    #[must_use]
+    pub fn chosen(&self, value: &str) -> Option<&'static str> {
+        self.values.iter().find(|(known, _)| *known == value).map(|(_, op)| *op)
+    }
+
+    /// True if a value that is not the default chooses this op.
+    pub(super) fn chooses_besides(&self, op: &str) -> bool {
+        self.values[1..].iter().any(|(_, chosen)| *chosen == op)
+    }
+}
 
 // `add` and `sub` without their factor, which PyTorch takes only by name.
 

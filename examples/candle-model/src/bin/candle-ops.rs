@@ -14,7 +14,7 @@ use every_form::ops as forms;
 use pointwise::info;
 use pointwise::kernel::OpDef;
 use pointwise::rope::RopeConfig;
-use pointwise_candle::{Arg, Op, Rope, args, op};
+use pointwise_candle::{Arg, Op, Rope, args, op, ops};
 
 /// The rows and their length where errors are measured.
 const ROWS: usize = 16;
@@ -187,7 +187,7 @@ fn own() -> [&'static OpDef; 12] {
 fn parity(device: &Device) -> Result<usize> {
     let mut calls = 0;
     let types = [DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::U8, DType::I16, DType::I32, DType::I64];
-    for def in info::all().chain(info::rows()).filter(|def| !def.info.is_gradient()).chain(own()) {
+    for def in ops().chain(own()) {
         let info = &def.info;
         for dtype in types {
             if !info.types.iter().any(|of| of.name() == dtype.as_str()) {
