@@ -23,7 +23,7 @@ use pointwise_ptx::Kind;
 
 use crate::program::{Parameter, Program};
 
-pub(crate) use registers::{PARAMETER_BASE, SHARED_BASE};
+pub(crate) use registers::{PARAMETER_BASE, SHARED_BASE, SHARED_WINDOW};
 
 /// A PTX text, ready to run.
 #[derive(Clone, Debug)]

@@ -4,13 +4,10 @@ use super::{
     entry::{Decoded, exactly},
     items,
     opcode::Opcode,
-    registers::{Builder, Class, number},
+    registers::{Builder, Class, SHARED_WINDOW, number},
     types::Type,
 };
-use crate::{
-    machine::SHARED_WINDOW,
-    program::{Narrow, One, OneLong, Operation, TRUE, Two, TwoLong, Widen},
-};
+use crate::program::{Narrow, One, OneLong, Operation, TRUE, Two, TwoLong, Widen};
 
 pub(super) fn decode(builder: &mut Builder, opcode: &mut Opcode<'_>, operands: &[&str]) -> Decoded {
     if opcode.name == "cvta" {

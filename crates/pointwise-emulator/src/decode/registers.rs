@@ -8,6 +8,9 @@ use crate::program::{Instruction, LaneRelation, Narrow, One, Operation, Place, S
 /// The first `.shared` address. It is not zero, so that an address near zero is an error.
 pub(crate) const SHARED_BASE: u32 = 1024;
 
+/// The first generic address of shared memory.
+pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
+
 /// The first `.param` address.
 pub(crate) const PARAMETER_BASE: u64 = 4096;
 

@@ -30,9 +30,6 @@ pub(crate) const LANES: usize = 32;
 /// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The first generic address of shared memory.
-pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
-
 /// A mistake of an instruction, and the lane that makes it.
 #[derive(Debug)]
 pub(crate) struct Found {

@@ -4,7 +4,7 @@
 //! and one of its readers. Stamps of earlier blocks are ignored, so nothing is cleared between blocks.
 
 use super::{
-    Found, LANES, SHARED_WINDOW,
+    Found, LANES,
     block::Block,
     global::{self, check_stored, set, stored},
     lanes::{Longs, lanes, map1},
@@ -16,7 +16,7 @@ use crate::{
         shadow::Other,
         stamp::{COPYING, Stamp},
     },
-    decode::SHARED_BASE,
+    decode::{SHARED_BASE, SHARED_WINDOW},
     fault::{Problem, Touch},
     program::{Access, Space},
 };
