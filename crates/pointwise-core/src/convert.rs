@@ -17,6 +17,7 @@
 
 use duplicate::duplicate_item;
 
+use crate::dtype::DType;
 #[cfg(target_arch = "nvptx64")]
 use crate::maths::prim::ptx;
 
@@ -163,6 +164,20 @@ pub fn f32_to_bf16(x: f32) -> u16 {
     return ptx!("cvt.rn.bf16.f32 {}, {};" => reg16, x => reg32);
     #[cfg(not(target_arch = "nvptx64"))]
     soft::f32_to_bf16(x)
+}
+
+/// Returns an f32 rounded to a type of floats; as it is for others.
+#[inline(always)]
+#[must_use]
+pub fn rounded(value: f32, dtype: DType) -> f32 {
+    match dtype {
+        // On a GPU the conversion of two is faster than that of one.
+        DType::F16 => unpack_f16x2(pack_f16x2(value, 0.0)).0,
+        DType::BF16 => unpack_bf16x2(pack_bf16x2(value, 0.0)).0,
+        DType::F8E4M3 => e4m3_to_f32(f32_to_e4m3(value)),
+        DType::F8E5M2 => e5m2_to_f32(f32_to_e5m2(value)),
+        _ => value,
+    }
 }
 
 /// Widens an e4m3fn, given by its bits. Exact.

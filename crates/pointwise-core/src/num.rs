@@ -268,7 +268,7 @@ pub trait Real: Num + Div<Output = Self> {
     /// The value rounded to a type of floats, by way of f32. Its derivative is that of the value.
     #[inline(always)]
     fn rounded_to(self, dtype: crate::DType) -> Self {
-        Self::constant(crate::rows::rounded(self.to_f64() as f32, dtype) as f64)
+        Self::constant(crate::convert::rounded(self.to_f64() as f32, dtype) as f64)
     }
     /// PyTorch's dropout with probability `p` of an element that has the random word `bits`: `self / (1 - p)`, or +0
     /// (also for NaN and infinities) with probability `p`. It keeps the same elements as `ops::dropout` at the same
@@ -330,7 +330,15 @@ pub(crate) fn mish_derivative<T: Real>(x: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::Real;
+    use crate::convert::rounded;
+    use crate::dtype::DType;
     use crate::dual::Dual;
+
+    #[test]
+    fn a_value_is_stored_in_the_type() {
+        assert_eq!([DType::F32, DType::F16, DType::BF16].map(|dtype| rounded(1.003, dtype)), [1.003, 1.0029297, 1.0]);
+        assert_eq!(1.003_f64.rounded_to(DType::BF16), 1.0);
+    }
 
     #[test]
     fn an_entry_is_found_by_its_index() {

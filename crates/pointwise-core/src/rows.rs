@@ -11,14 +11,11 @@
 
 use core::cell::Cell;
 
-use crate::convert::{pack_bf16x2, pack_f16x2, unpack_bf16x2, unpack_f16x2};
 use crate::dtype::DType;
 use crate::dual::Dual;
-use crate::element::Element;
 use crate::formula::OpData;
-use crate::fp8::{F8E4M3, F8E5M2};
 use crate::info::OpInfo;
-use crate::num::{Real, Rough};
+use crate::num::Real;
 
 /// The most reductions of a formula.
 pub const MAX_REDUCTIONS: usize = 3;
@@ -439,20 +436,6 @@ pub const fn streamed_vectors<O: RowData>() -> usize {
     }
 }
 
-/// Returns an f32 rounded to a type of floats; as it is for others.
-#[inline(always)]
-#[must_use]
-pub fn rounded(value: f32, dtype: DType) -> f32 {
-    match dtype {
-        // On a GPU the conversion of two is faster than that of one.
-        DType::F16 => unpack_f16x2(pack_f16x2(value, 0.0)).0,
-        DType::BF16 => unpack_bf16x2(pack_bf16x2(value, 0.0)).0,
-        DType::F8E4M3 => F8E4M3::narrow(Rough(value)).widen().0,
-        DType::F8E5M2 => F8E5M2::narrow(Rough(value)).widen().0,
-        _ => value,
-    }
-}
-
 /// Returns the elements of a vector of 16 bytes, `element` bytes each.
 #[inline(always)]
 #[must_use]
@@ -569,11 +552,5 @@ mod tests {
         assert_eq!(phase(&row, 1, 3.0).2, 1.0);
         row.answers[1] = 4.0;
         assert_eq!(phase(&row, 2, 3.0).0, 0.25);
-    }
-
-    #[test]
-    fn a_value_is_stored_in_the_type() {
-        assert_eq!([DType::F32, DType::F16, DType::BF16].map(|dtype| rounded(1.003, dtype)), [1.003, 1.0029297, 1.0]);
-        assert_eq!(1.003_f64.rounded_to(DType::BF16), 1.0);
     }
 }

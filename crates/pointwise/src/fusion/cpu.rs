@@ -3,8 +3,9 @@
 //! A value is a buffer of one block: f32 for floats, elements for integers and bools. A row is gone over once for each round of
 //! reductions and once for the results, and its sums have the tree of a device's kernel.
 
+use pointwise_core::convert::rounded;
 use pointwise_core::formula::{MAX_INPUTS, MAX_OUTPUTS, MAX_TENSORS, MAX_WORDS, ParamWords};
-use pointwise_core::rows::{Reduction, WARP, rounded};
+use pointwise_core::rows::{Reduction, WARP};
 use pointwise_core::{DType, Draw, Philox};
 
 use super::Program;

@@ -1,7 +1,7 @@
 //! The operands and results of a call, checked.
 
+use pointwise_core::convert::rounded;
 use pointwise_core::formula::ParamWords;
-use pointwise_core::rows::rounded;
 use pointwise_core::{DType, Kind, OpInfo};
 
 use super::call::Kernel;
