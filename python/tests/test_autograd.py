@@ -301,6 +301,18 @@ def test_torch_func(name, device):
         torch.testing.assert_close(outer, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["silu_and_mul", "gelu_and_mul"])
+def test_halves_of_ten_dimensions(name, device):
+    op = getattr(pointwise, name)
+    x = torch.randn(2, 1, 2, 1, 3, 1, 2, 1, 1, 8, device=device).transpose(0, 4).requires_grad_()
+    y = op(x)
+    flat = x.detach().reshape(-1, 8).requires_grad_()
+    grad = torch.randn_like(y)
+    (got,) = torch.autograd.grad(y, x, grad)
+    (wanted,) = torch.autograd.grad(op(flat), flat, grad.reshape(-1, 4))
+    torch.testing.assert_close(got, wanted.reshape(x.shape))
+
+
 def test_vmap_aligns_ranks(device):
     x, y = torch.rand(5, 3, device=device), torch.rand(4, 3, 5, device=device)
     got = torch.vmap(pointwise.add, in_dims=(0, 2))(x, y)

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::promote::{self, Converted};
 use crate::kernel::{Operand, check, params, scalar};
 use crate::shape::Shape;
-use crate::tensor::{Overlap, TensorView, overlap};
+use crate::tensor::{Overlap, TensorView, interleave, overlap};
 
 /// Up to `N` checked operands.
 pub(super) struct CheckedOperands<'a, const N: usize> {
@@ -246,7 +246,8 @@ impl<'r> Kernel<'r> {
                 }
             }
             for (other, earlier) in info.results.iter().zip(targets.views[..k].iter().flatten()) {
-                if overlap(earlier, view) != Overlap::None {
+                // Gradients of halves are the halves of one tensor.
+                if overlap(earlier, view) != Overlap::None && !interleave(earlier, view) {
                     return Err(overlapping(&format!("the output {other}"), &what()));
                 }
             }
