@@ -3,6 +3,12 @@
 //! This crate is compiled twice: for the GPU (`nvptx64`) and for the CPU, where formulas also run in `f64` as the
 //! oracle that tests both. It allocates nothing. Its `unsafe` blocks and its inline PTX are in [`maths`] and
 //! [`convert`].
+//!
+//! # Features
+//!
+//! | Feature | What it adds |
+//! |---|---|
+//! | `formulas` | the ops of the family as functions that a formula calls; on by default. The family's own kernels leave it out, so that an edit of one op compiles its module alone |
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch, core_float_math))]
 #![deny(unsafe_code)]

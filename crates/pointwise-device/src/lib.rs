@@ -3,6 +3,12 @@
 //! The family's kernel crate, `gpu-kernels`, is a crate of `#[op]` functions. `pointwise_build::ops` writes such a crate
 //! around a user's ops. Kernels of other templates are exported with [`export!`]. Compiled for the host, such a crate is empty: the templates and entries exist for
 //! `nvptx64` only.
+//!
+//! # Features
+//!
+//! | Feature | What it adds |
+//! |---|---|
+//! | `formulas` | the ops of the family as functions that a formula calls; on by default. The family's own kernels leave it out, so that an edit of one op compiles its module alone |
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
