@@ -11,6 +11,7 @@ use pointwise_core::rows::{
     MAX_THREADS, RowData, RowOp, SINGLES, counted_tensors, most_threads, sum_bytes, sum_vectors,
 };
 
+use super::elements::Results;
 use super::part::{Part, Span, all, unpacks_again};
 use super::reduce::Shared;
 use super::{Shape, few_registers};
@@ -87,19 +88,8 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
     let mut span = part.span;
     // A thread has the same columns of all rows.
     let (own, shared) = (own_totals::<O, L>(), Shared::new());
-    let (chunk, thread) = shape.place();
-    let is_begun = span.is_there && !chunks.begins(chunks.row(chunk));
-    unroll!(at most 8: k < R => {
-        if const { O::INFO }.is_weight_result(k) {
-            unroll!(at most 4: j < V => {
-                let column = (thread + j as u32 * shape.threads) * L as u32;
-                let at = sum_at(tensors, k, chunk, shape.len, column);
-                // SAFETY: the sums of the chunk; the caller's contract.
-                let begun = unsafe { load_sums::<L>(at, is_begun && column < shape.len) };
-                put_totals::<L>(own, slot::<O, L>(k, j), begun);
-            });
-        }
-    });
+    // SAFETY: the caller's contract.
+    unsafe { rows.begin::<L, V>(own, span.is_there) };
     // All threads of a block, and of a warp, take as many turns.
     while turn < shape.rows {
         thread::no_unrolling();
@@ -143,14 +133,7 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
             if first < part.len {
                 // SAFETY: what is stored is of the row; the caller's contract.
                 unsafe { part.store::<E, L, true>(first, &results) };
-                unroll!(at most 8: k < R => {
-                    if const { O::INFO }.is_weight_result(k) {
-                        let slot = slot::<O, L>(k, j);
-                        let mut totals = get_totals::<L>(own, slot);
-                        unroll!(l < L => { totals[l] += results.values[k][l]; });
-                        put_totals::<L>(own, slot, totals);
-                    }
-                });
+                add_totals::<O, R, L>(own, j, &results);
             }
         });
         wait_for_answers::<O>();
@@ -160,21 +143,8 @@ pub unsafe fn held_sum<E, O, const N: usize, const R: usize, const T: usize, con
         }
         (span, loaded) = next;
     }
-    let (chunk, thread) = hidden(shape).place();
-    if chunk < chunks.count && chunks.row(chunk) < shape.rows {
-        unroll!(at most 8: k < R => {
-            if const { O::INFO }.is_weight_result(k) {
-                unroll!(at most 4: j < V => {
-                    let column = (thread + j as u32 * shape.threads) * L as u32;
-                    let at = sum_at(tensors, k, chunk, shape.len, column);
-                    if column < shape.len {
-                        // SAFETY: as above.
-                        unsafe { store_sums::<L>(at, get_totals::<L>(own, slot::<O, L>(k, j))) };
-                    }
-                });
-            }
-        });
-    }
+    // SAFETY: the caller's contract.
+    unsafe { rows.end::<L, V>(own) };
 }
 
 /// The rows of a launch that sums over them.
@@ -190,6 +160,52 @@ impl<O, const N: usize, const R: usize, const T: usize> InTurn<'_, O, N, R, T>
 where
     O: RowData + RowOp<f32, N, R>,
 {
+    /// Begins the thread's sums: with those of the launches before, if its first row is there and not the first of its chunk.
+    ///
+    /// # Safety
+    /// The conditions of [`held_sum`].
+    #[inline(always)]
+    unsafe fn begin<const L: usize, const V: usize>(&self, own: u32, is_there: bool) {
+        let Self { tensors, shape, chunks, .. } = *self;
+        let (chunk, thread) = shape.place();
+        let is_begun = is_there && !chunks.begins(chunks.row(chunk));
+        unroll!(at most 8: k < R => {
+            if const { O::INFO }.is_weight_result(k) {
+                unroll!(at most 4: j < V => {
+                    let column = (thread + j as u32 * shape.threads) * L as u32;
+                    let at = sum_at(tensors, k, chunk, shape.len, column);
+                    // SAFETY: the sums of the chunk; the caller's contract.
+                    let begun = unsafe { load_sums::<L>(at, is_begun && column < shape.len) };
+                    put_totals::<L>(own, slot::<O, L>(k, j), begun);
+                });
+            }
+        });
+    }
+
+    /// Writes the thread's sums to its chunk's.
+    ///
+    /// # Safety
+    /// The conditions of [`held_sum`].
+    #[inline(always)]
+    unsafe fn end<const L: usize, const V: usize>(&self, own: u32) {
+        let Self { tensors, shape, chunks, .. } = *self;
+        let (chunk, thread) = hidden(shape).place();
+        if chunk < chunks.count && chunks.row(chunk) < shape.rows {
+            unroll!(at most 8: k < R => {
+                if const { O::INFO }.is_weight_result(k) {
+                    unroll!(at most 4: j < V => {
+                        let column = (thread + j as u32 * shape.threads) * L as u32;
+                        let at = sum_at(tensors, k, chunk, shape.len, column);
+                        if column < shape.len {
+                            // SAFETY: the sums of the chunk; the caller's contract.
+                            unsafe { store_sums::<L>(at, get_totals::<L>(own, slot::<O, L>(k, j))) };
+                        }
+                    });
+                }
+            });
+        }
+    }
+
     /// [`Part::at`] of the thread's chunk's row in a turn, a multiple of the number of chunks: by the chunk, and its index among the
     /// threads. There may be none.
     ///
@@ -301,6 +317,19 @@ const SUMS_BYTES: u32 = 96 << 10;
 #[inline(always)]
 const fn slot<O: OpData, const L: usize>(k: usize, j: usize) -> usize {
     sum_vectors(&O::INFO, k, 16 / L) + j * L.div_ceil(4)
+}
+
+/// Adds the results of vector `j` to the thread's sums.
+#[inline(always)]
+fn add_totals<O: OpData, const R: usize, const L: usize>(own: u32, j: usize, results: &Results<R, L>) {
+    unroll!(at most 8: k < R => {
+        if const { O::INFO }.is_weight_result(k) {
+            let slot = slot::<O, L>(k, j);
+            let mut totals = get_totals::<L>(own, slot);
+            unroll!(l < L => { totals[l] += results.values[k][l]; });
+            put_totals::<L>(own, slot, totals);
+        }
+    });
 }
 
 /// Returns the address of the thread's sums in shared memory.
