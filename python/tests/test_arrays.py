@@ -186,7 +186,8 @@ def test_memory_is_given_back():
         unused.__dlpack__(max_version=(1, 0))
         unused.__dlpack__()
         before = before or (i == 20 and most())
-    assert most() - before < 50_000, "kilobytes"
+    # An array is 4 MB: one that is kept in each turn is 700 MB. The allocator keeps some on a busy machine.
+    assert most() - before < 300_000, "kilobytes"
 
 
 @pytest.mark.parametrize(
