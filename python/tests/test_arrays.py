@@ -180,14 +180,14 @@ def test_memory_is_given_back():
     most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unused = Speaks(arrays.neg(Speaks(x)))
     before = None
-    for i in range(200):
+    # Memory may grow in the first turns.
+    for i in range(400):
         arrays.neg(arrays.neg(Speaks(x)))
         arrays.neg(x)
         unused.__dlpack__(max_version=(1, 0))
         unused.__dlpack__()
-        before = before or (i == 20 and most())
-    # An array is 4 MB: one that is kept in each turn is 700 MB. The allocator keeps some on a busy machine.
-    assert most() - before < 300_000, "kilobytes"
+        before = before or (i == 200 and most())
+    assert most() - before < 50_000, "kilobytes"
 
 
 @pytest.mark.parametrize(

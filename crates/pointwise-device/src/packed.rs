@@ -58,9 +58,6 @@ macro_rules! unroll {
     (at most 9: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8)
     };
-    (at most 10: $i:ident < $len:expr => $body:block) => {
-        unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9)
-    };
     (at most 12: $i:ident < $len:expr => $body:block) => {
         unroll!(@ $i, $len, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
     };

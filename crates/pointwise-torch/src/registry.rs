@@ -49,7 +49,7 @@ pub(crate) struct OpSpec {
     pub(crate) doc: &'static str,
     /// The op that gives its gradients, if it has any.
     pub(crate) backward: Option<String>,
-    /// The op on the host; that of halves, for an op of tensors of their own.
+    /// The op on the host. A gated op on two tensors has the op on halves here.
     pub(crate) def: &'static OpDef,
 }
 

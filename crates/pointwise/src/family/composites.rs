@@ -20,7 +20,7 @@ pub struct Choice {
     pub op: &'static str,
     /// The argument.
     pub param: &'static str,
-    /// Each value and the op that it chooses; the first is the default. Those of a flag are `false` and `true`.
+    /// Each value and the op that it chooses; the first is the default. A flag has the values `false` and `true`.
     pub values: &'static [(&'static str, &'static str)],
 }
 
