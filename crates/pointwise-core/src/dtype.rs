@@ -75,15 +75,15 @@ impl DType {
     /// hold them.
     #[inline]
     pub fn bytes_of(self, elements: usize) -> Option<usize> {
-        // Bytes that fit may be more bits than fit.
-        let bits = elements as u128 * self.bits() as u128;
-        usize::try_from(bits.div_ceil(8)).ok()
+        // Eight elements have as many bytes as one has bits.
+        (elements / 8).checked_mul(self.bits())?.checked_add((elements % 8 * self.bits()).div_ceil(8))
     }
 
-    /// Returns the bytes from an element to the one that is `elements` behind it, or before it if that is negative.
+    /// Returns the bytes from an element to the one that is `elements` behind it, or before it if that is negative. They fit an `i64`.
     #[inline]
     pub const fn offset(self, elements: i64) -> i64 {
-        (elements as i128 * self.bits() as i128 / 8) as i64
+        let bits = self.bits() as i64;
+        (elements >> 3).wrapping_mul(bits).wrapping_add(((elements & 7) * bits) >> 3)
     }
 
     /// Returns the name that is used everywhere: `f32`, `f16`, `bf16`, `f8e4m3`, `f8e5m2`, `i8`, `i16`, `i32`, `i64`,

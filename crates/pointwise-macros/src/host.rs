@@ -260,12 +260,15 @@ fn function(op: &Op, form: &Form) -> TokenStream {
     let (tensors, numbers, kernel) = (Call::tensors(&call.operands), call.numbers(), call.kernel());
     let operands = Call::operands(&call.operands);
     let results: Vec<Ident> = (0..form.results.len()).map(|k| hidden(&format!("result{k}"))).collect();
-    let count = results.len();
-    let (output, value) = match &*results {
-        [single] => (quote!(::pointwise::Tensor), quote!(#single)),
+    let (output, body) = match &*results {
+        [_] => (quote!(::pointwise::Tensor), quote!(::pointwise::__private::result(&#kernel, #operands))),
         several => {
-            let tensors = several.iter().map(|_| quote!(::pointwise::Tensor));
-            (quote!((#(#tensors),*)), quote!((#(#several),*)))
+            let (count, tensors) = (several.len(), several.iter().map(|_| quote!(::pointwise::Tensor)));
+            let body = quote! {
+                let [#(#several),*] = ::pointwise::__private::results::<#count>(&#kernel, #operands)?;
+                ::core::result::Result::Ok((#(#several),*))
+            };
+            (quote!((#(#tensors),*)), body)
         }
     };
     quote! {
@@ -276,8 +279,7 @@ fn function(op: &Op, form: &Form) -> TokenStream {
         /// of memory.
         #[allow(dead_code, clippy::too_many_arguments)]
         #vis fn #name<'a>(#tensors #numbers) -> ::pointwise::Result<#output> {
-            let [#(#results),*] = ::pointwise::__private::results::<#count>(&#kernel, #operands)?;
-            ::core::result::Result::Ok(#value)
+            #body
         }
     }
 }

@@ -139,7 +139,8 @@ pub mod __private {
     pub use crate::cuda::with_kernel;
     pub use crate::embed::{Kernels, Pack, Packed};
     pub use crate::kernel::{
-        Declared, GeneratorTyped, Lookup, OpDef, Place, Typed, TypedRows, oracle, reference, reference_of_rows, results,
+        Declared, GeneratorTyped, Lookup, OpDef, Place, Typed, TypedRows, oracle, reference, reference_of_rows, result,
+        results,
     };
 
     /// Macros that include files at compile time, by names of this crate.

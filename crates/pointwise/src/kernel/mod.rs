@@ -32,7 +32,7 @@ pub(crate) use convert::bits_of;
 pub use entry::Entry;
 pub(crate) use formula::in_order;
 #[doc(hidden)]
-pub use formula::{Declared, Place, TypedRows, oracle, reference, reference_of_rows, results};
+pub use formula::{Declared, Place, TypedRows, oracle, reference, reference_of_rows, result, results};
 pub use formula::{
     Facts, GatedGradientsKernel, GradientsKernel, Kernel, OpDef, Oracle, OracleFn, RowClass, RowOracle, RowReferenceFn,
     TermsFn, Typed, declared_ops,

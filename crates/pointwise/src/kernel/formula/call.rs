@@ -74,8 +74,14 @@ macro_rules! sized {
 
 impl<'r> Kernel<'r> {
     pub(super) fn new(def: &'static OpDef, params: &[Number]) -> Kernel<'r> {
-        let (params, settings) = (Params::new(params), LaunchSettings::new());
-        Kernel { def, params, settings, tuned: None, rng: Rng::default(), dtype: None }
+        Kernel {
+            def,
+            params: Params::new(params),
+            settings: LaunchSettings::new(),
+            tuned: None,
+            rng: Rng::default(),
+            dtype: None,
+        }
     }
 
     /// With the settings that a tuner has found for calls like the one made, as it knows them now. A strategy that was set
@@ -146,13 +152,18 @@ impl<'r> Kernel<'r> {
     /// from that is not as [`Rng`] says; a stream of another device, bad launch settings, a missing kernel, out of memory,
     /// the driver's.
     pub fn run(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
-        if let Some(halves) = Halves::of(&self.def.info, operands) {
-            return Ok(vec![self.run_halves(&halves)?]);
-        }
-        if self.def.info.results.len() == 1 {
-            return Ok(vec![self.run_one(operands)?]);
+        if Halves::of(&self.def.info, operands).is_some() || self.def.info.results.len() == 1 {
+            return Ok(vec![self.run_single(operands)?]);
         }
         sized!(self.run_of(operands))
+    }
+
+    /// [`Kernel::run`] of one result.
+    pub(super) fn run_single(&self, operands: &[Operand<'_>]) -> Result<Tensor> {
+        match Halves::of(&self.def.info, operands) {
+            Some(halves) => self.run_halves(&halves),
+            None => self.run_one(operands),
+        }
     }
 
     fn run_of<const N: usize, const T: usize>(&self, operands: &[Operand<'_>]) -> Result<Vec<Tensor>> {
@@ -237,9 +248,11 @@ impl<'r> Kernel<'r> {
         &self,
         operands: &[Operand<'_>],
         results: &mut [TensorViewMut<'_>],
-        workspace: TensorViewMut<'_>,
+        mut workspace: TensorViewMut<'_>,
     ) -> Result<()> {
-        sized!(self.run_into_of(operands, results, Some(workspace)))
+        let pointer = workspace.as_mut_ptr()?;
+        let workspace = Some((pointer, &workspace.as_view()));
+        sized!(self.run_into_of(operands, results, workspace))
     }
 
     /// Returns the shape of the f32 tensor that a call of these operands needs meanwhile, for sums over rows: the gradients of
@@ -261,13 +274,18 @@ impl<'r> Kernel<'r> {
         &self,
         operands: &[Operand<'_>],
         results: &mut [TensorViewMut<'_>],
-        mut workspace: Option<TensorViewMut<'_>>,
+        workspace: Option<(*mut u8, &TensorView<'_>)>,
     ) -> Result<()> {
+        self.check_count(results.len())?;
+        let typed;
+        let this = if has_free(&self.def.info) {
+            self
+        } else {
+            typed = self.typed(results.iter().map(TensorViewMut::dtype));
+            typed.as_ref().unwrap_or(self)
+        };
         let mut converted = Converted::default();
         let mut ready = CheckedOperands::<N>::new();
-        self.check_count(results.len())?;
-        let of_results = self.of_results(results.iter().map(TensorViewMut::dtype));
-        let this = of_results.as_ref().unwrap_or(self);
         this.ready_promoted(operands, &mut converted, &mut ready)?;
         let mut targets = Results::<T>::new(Shared::Operands);
         for (target, result) in targets.pointers.iter_mut().zip(&mut *results) {
@@ -276,21 +294,19 @@ impl<'r> Kernel<'r> {
         for (view, result) in targets.views.iter_mut().zip(results.iter()) {
             *view = Some(result.as_view());
         }
-        if let Some(workspace) = &mut workspace {
-            let pointer = workspace.as_mut_ptr()?;
-            targets.workspace = Some((pointer, workspace.as_view()));
-        }
+        targets.workspace = workspace;
         // SAFETY: the results and the workspace are exclusively borrowed.
         unsafe { this.write(&ready, &targets) }
     }
 
     /// Returns the same call in the type of its results, where no operand decides it.
-    fn of_results(&self, dtypes: impl Iterator<Item = DType>) -> Option<Kernel<'r>> {
+    #[inline(never)]
+    fn typed(&self, results: impl Iterator<Item = DType>) -> Option<Kernel<'r>> {
         let info = &self.def.info;
         if has_free(info) {
             return None;
         }
-        let free = dtypes.enumerate().find(|(k, _)| info.fixed_result(*k).is_none());
+        let free = results.enumerate().find(|(k, _)| info.fixed_result(*k).is_none());
         free.map(|(_, dtype)| self.clone().of_type(dtype))
     }
 
@@ -441,8 +457,8 @@ impl<'r> Kernel<'r> {
         operands: &[Operand<'_>],
         results: &[TensorView<'_>],
     ) -> Result<KernelPlan> {
-        let of_results = self.of_results(results.iter().map(TensorView::dtype));
-        let this = of_results.as_ref().unwrap_or(self);
+        let typed = self.typed(results.iter().map(TensorView::dtype));
+        let this = typed.as_ref().unwrap_or(self);
         let promoted = this.promoted::<N>(operands)?;
         let mut ready = CheckedOperands::<N>::new();
         this.ready(promoted.as_ref().map_or(operands, |promoted| &promoted[..operands.len()]), &mut ready)?;
@@ -460,8 +476,13 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<KernelPlan> {
-        let grouped = self.in_groups(ready, targets)?;
-        let targets = grouped.as_ref().unwrap_or(targets);
+        let grouped;
+        let targets = if self.def.info.group == 0 {
+            targets
+        } else {
+            grouped = self.in_groups(ready, targets)?;
+            &grouped
+        };
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;
@@ -497,8 +518,13 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<()> {
-        let grouped = self.in_groups(ready, targets)?;
-        let targets = grouped.as_ref().unwrap_or(targets);
+        let grouped;
+        let targets = if self.def.info.group == 0 {
+            targets
+        } else {
+            grouped = self.in_groups(ready, targets)?;
+            &grouped
+        };
         self.check_results(ready, targets)?;
         self.settings.check(&ready.device)?;
         self.check_rng(ready, targets)?;

@@ -45,20 +45,19 @@ pub(super) struct Results<'a, const T: usize> {
     pub(super) pointers: [*mut u8; T],
     pub(super) views: [Option<TensorView<'a>>; T],
     /// The caller's memory for sums.
-    pub(super) workspace: Option<(*mut u8, TensorView<'a>)>,
+    pub(super) workspace: Option<(*mut u8, &'a TensorView<'a>)>,
     pub(super) shared: Shared<'a>,
 }
 
 /// The tensors that results may share memory with.
 #[derive(Clone, Copy)]
-#[allow(clippy::large_enum_variant)] // a box would be memory that a call allocates
 pub(super) enum Shared<'a> {
     /// None: the results are new.
     Nothing,
     /// Each may be the very memory of operands.
     Operands,
     /// They are the halves of `y`, which may be the very memory of `x`, whose halves are the operands behind the first.
-    Halves { x: TensorView<'a>, y: TensorView<'a> },
+    Halves { x: &'a TensorView<'a>, y: &'a TensorView<'a> },
 }
 
 impl<'a, const T: usize> Results<'a, T> {
@@ -149,20 +148,28 @@ impl<'r> Kernel<'r> {
                         let got = *view.device();
                         return Err(ErrorKind::DeviceMismatch { what: what(), expected: device, got }.into());
                     }
+                    let slot = &mut ready.views[k];
                     let view = match &channels_of {
                         // Below, of all together.
-                        _ if info.group != 0 => *view,
-                        _ if info.is_row_operand(k) => view.unsqueeze(view.shape().rank())?,
-                        Some(others) if info.is_channel(k) => channel(others, view, what)?,
-                        _ => *view,
+                        _ if info.group != 0 => slot.insert(*view),
+                        _ if info.is_row_operand(k) => slot.insert(view.unsqueeze(view.shape().rank())?),
+                        Some(others) if info.is_channel(k) => slot.insert(channel(others, view, what)?),
+                        _ => slot.insert(*view),
                     };
+                    let counted;
                     let shape = match info.group {
-                        0 => *view.shape(),
-                        _ => groups::counted(info, k, view.shape())?,
+                        0 => view.shape(),
+                        _ => {
+                            counted = groups::counted(info, k, view.shape())?;
+                            &counted
+                        }
                     };
-                    ready.shape = if any { ready.shape.broadcast_with(&shape)? } else { shape };
+                    if !any {
+                        ready.shape = *shape;
+                    } else if *shape != ready.shape {
+                        ready.shape = ready.shape.broadcast_with(shape)?;
+                    }
                     any = true;
-                    ready.views[k] = Some(view);
                 }
                 // Their kernels, of 16 and 8 bits, do not ask for numbers.
                 Operand::Number(number) if info.kind == Kind::Gated => {
@@ -187,16 +194,14 @@ impl<'r> Kernel<'r> {
         Ok(())
     }
 
-    /// Returns results of groups as the op's rows have them, checked to be of their types, shapes and device. None of other ops.
+    /// Returns results of groups as the op's rows have them, checked to be of their types, shapes and device.
+    #[inline(never)]
     pub(super) fn in_groups<'t, const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'t, T>,
-    ) -> Result<Option<Results<'t, T>>> {
+    ) -> Result<Results<'t, T>> {
         let info = &self.def.info;
-        if info.group == 0 {
-            return Ok(None);
-        }
         self.check_count(targets.views.iter().flatten().count())?;
         let mut grouped = Results { views: [None; T], ..*targets };
         for (k, (to, view)) in grouped.views.iter_mut().zip(&targets.views).enumerate() {
@@ -206,7 +211,7 @@ impl<'r> Kernel<'r> {
             check::output(|| output(info, k), view, types, &shape, &ready.device)?;
             *to = Some(if info.is_row_result(k) { *view } else { groups::view(info, view, false)? });
         }
-        Ok(Some(grouped))
+        Ok(grouped)
     }
 
     /// Checks results, whoever made them: there are as many as the op has, of their types, of the operands' shape and
@@ -219,14 +224,20 @@ impl<'r> Kernel<'r> {
         let info = &self.def.info;
         self.check_count(targets.views.iter().flatten().count())?;
         check_indices(info, &ready.shape)?;
-        if let Shared::Halves { x, y } = &targets.shared {
+        if let Shared::Halves { x, y } = targets.shared {
             check_halves(info, ready, (x, y))?;
         }
         for (k, view) in targets.views.iter().flatten().enumerate() {
             let what = || output(info, k);
             let types = (ready.dtype, info.result_type(k, ready.dtype));
-            let shape = shape_of_rows(info, k, &ready.shape, &ready.views)?;
-            check::output(what, view, types, &shape, &ready.device)?;
+            let of_rows;
+            let shape = if info.is_of_rows() {
+                of_rows = shape_of_rows(info, k, &ready.shape, &ready.views)?;
+                &of_rows
+            } else {
+                &ready.shape
+            };
+            check::output(what, view, types, shape, &ready.device)?;
             if info.is_of_rows() && !info.is_row_result(k) {
                 check_dense(info, k, view)?;
             }

@@ -74,6 +74,14 @@ where
     std::array::from_fn(|k| if k < R { result(k) } else { C::ZERO })
 }
 
+/// The result of an op that has one. Unlike [`Kernel::run`] it needs no vector.
+///
+/// # Errors
+/// Those of [`Kernel::run`].
+pub fn result(kernel: &Kernel<'_>, operands: &[Operand<'_>]) -> Result<Tensor> {
+    kernel.run_single(operands)
+}
+
 /// The results of an op that has `R`.
 ///
 /// # Errors

@@ -118,7 +118,7 @@ impl Kernel<'_> {
         let mut y = Tensor::empty(x.device(), dtype, *x.shape())?;
         let pointer = y.as_mut_ptr()?;
         // SAFETY: a new tensor.
-        unsafe { self.write(&ready, &self.target_halves(x, pointer, y.view())?) }?;
+        unsafe { self.write(&ready, &self.target_halves(x, pointer, &y.view())?) }?;
         Ok(y)
     }
 
@@ -132,7 +132,7 @@ impl Kernel<'_> {
         self.ready_halves(grad, x, &mut ready)?;
         let pointer = y.as_mut_ptr()?;
         // SAFETY: `y` is exclusively borrowed.
-        unsafe { self.write(&ready, &self.target_halves(x, pointer, y.as_view())?) }
+        unsafe { self.write(&ready, &self.target_halves(x, pointer, &y.as_view())?) }
     }
 
     /// Plans the launch of [`Kernel::run_halves_into`] on a CUDA device.
@@ -143,7 +143,7 @@ impl Kernel<'_> {
         };
         let mut ready = CheckedOperands::new();
         self.ready_halves(grad, x, &mut ready)?;
-        self.plan_for(&ready, &self.target_halves(x, std::ptr::null_mut(), y)?)
+        self.plan_for(&ready, &self.target_halves(x, std::ptr::null_mut(), &y)?)
     }
 
     /// Element type and shape of the result.
@@ -194,12 +194,12 @@ impl Kernel<'_> {
     /// The halves of `y`'s last dimension as results; `pointer` is its first element.
     fn target_halves<'a>(
         &self,
-        x: &TensorView<'a>,
+        x: &'a TensorView<'a>,
         pointer: *mut u8,
-        y: TensorView<'a>,
+        y: &'a TensorView<'a>,
     ) -> Result<Results<'a, TENSORS>> {
-        let [front, back] = halves(&self.def.info, &y)?;
-        let mut targets = Results::new(Shared::Halves { x: *x, y });
+        let [front, back] = halves(&self.def.info, y)?;
+        let mut targets = Results::new(Shared::Halves { x, y });
         targets.set(0, pointer, front);
         targets.set(1, pointer.wrapping_add(back.address().wrapping_sub(front.address())), back);
         Ok(targets)

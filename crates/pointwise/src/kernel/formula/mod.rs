@@ -13,7 +13,7 @@ mod rows;
 pub use call::Kernel;
 pub use def::{Facts, OpDef, Oracle, OracleFn, RowOracle, TermsFn, Typed};
 pub(crate) use expansion::in_order;
-pub use expansion::{Declared, Place, declared_ops, oracle, reference, results};
+pub use expansion::{Declared, Place, declared_ops, oracle, reference, result, results};
 pub use gated::GatedGradientsKernel;
 pub(crate) use own::{OwnCall, OwnKernels};
 pub use rows::{RowClass, RowReferenceFn, TypedRows, reference_of_rows};

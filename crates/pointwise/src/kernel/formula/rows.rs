@@ -251,6 +251,7 @@ impl Kernel<'_> {
     /// # Safety
     /// The results are checked. They share no more memory with operands and each other than
     /// [`Shared`](super::checked::Shared) says; the pointers are their first elements, and may be written through.
+    #[inline(never)] // Its variables would make those of every call more.
     pub(super) unsafe fn write_rows<const N: usize, const T: usize>(
         &self,
         ready: &CheckedOperands<'_, N>,
@@ -270,10 +271,10 @@ impl Kernel<'_> {
         let (sums, mut pointers) = (typed.sums.as_ref().filter(|_| is_summed), targets.pointers);
         let mut made = None;
         if let Some(shape) = self.workspace_of(&ready.shape, ready.dtype, is_summed)? {
-            let pointer = match &targets.workspace {
+            let pointer = match targets.workspace {
                 Some((pointer, view)) => {
                     self.check_workspace(ready, targets, view, &shape)?;
-                    *pointer
+                    pointer
                 }
                 None => {
                     promote::refuse_captured(self.stream(), || {
@@ -289,7 +290,7 @@ impl Kernel<'_> {
                 rows.at[k] = pointers[k].addr();
             }
         }
-        let memory = made.as_ref().map(Tensor::view).or(targets.workspace.as_ref().map(|(_, view)| *view));
+        let memory = made.as_ref().map(Tensor::view).or(targets.workspace.map(|(_, view)| *view));
         let Some(context) = ready.device.context() else {
             let sources = views.map(|view| view.map_or(std::ptr::null(), |view| view.as_ptr()));
             let run = RowsRun {
