@@ -554,6 +554,7 @@ impl OpInfo {
     /// Returns the bytes of the largest element among those of the op's type, of `element` bytes, and the operands that have
     /// an element for each of the results. Of an op on elements the results count, too.
     #[must_use]
+    #[inline(always)]
     pub const fn widest(&self, element: usize) -> usize {
         let (mut widest, mut k) = (element, 0);
         while k < self.operand_types.len() {

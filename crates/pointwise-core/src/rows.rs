@@ -31,6 +31,8 @@ pub const WARP: u32 = 32;
 pub const BLOCK: u32 = 128;
 /// The bit of a row kernel's `mode`: every access is to one element.
 pub const SINGLES: u32 = 1 << 31;
+/// The bit of a streamed kernel's `mode`: the row's operands are copied to shared memory first, and read there.
+pub const KEPT: u32 = 1 << 30;
 /// The multiprocessors that [`chunks`] are made for, of an H100 or H200: each has as many of them, so that none waits for the last.
 const MULTIPROCESSORS: u32 = 132;
 /// The threads that a multiprocessor has at once, of 128 registers each, as kernels that sum over rows have.
@@ -404,6 +406,36 @@ pub const fn sum_bytes(info: &OpInfo, element: usize) -> u32 {
     16 * (all | 1) as u32
 }
 
+/// True if a kernel reads its rows more than once, and so may keep them in shared memory.
+#[must_use]
+pub const fn keeps<O: RowData>() -> bool {
+    O::ROUNDS.len() > all_of_row(&O::INFO) as usize
+}
+
+/// True if a streamed kernel may keep operand `k` in shared memory. Weights stay where they are, as all rows read them. Elements are
+/// copied by 4 bytes or more.
+#[inline(always)]
+#[must_use]
+pub const fn is_keepable(info: &OpInfo, k: usize, element: usize) -> bool {
+    let bytes = lanes(info.widest(element)) * info.operand_size(k, element);
+    !info.is_row_operand(k) && !info.is_weight(k) && bytes >= 4
+}
+
+/// Returns the bytes of shared memory that operands before `k` take, where they are kept for a row of `len` elements: the place of
+/// operand `k`, and of the number of operands the bytes of all.
+#[inline(always)]
+#[must_use]
+pub const fn kept_bytes(info: &OpInfo, k: usize, element: usize, len: u32) -> u32 {
+    let (mut bytes, mut before) = (0, 0);
+    while before < k {
+        if is_keepable(info, before, element) {
+            bytes += (len * info.operand_size(before, element) as u32).next_multiple_of(16);
+        }
+        before += 1;
+    }
+    bytes
+}
+
 /// Returns the barriers of a kernel of an op: one a round. A kernel that takes several rows in turn has one more where one round's
 /// shared memory would be written again before all have read it.
 #[must_use]
@@ -431,7 +463,7 @@ pub const fn streamed_vectors<O: RowData>() -> usize {
     let of_row = info.row_operands.count_ones() + info.row_results.count_ones();
     match info.operands.len() + info.results.len() - of_row as usize {
         ..=2 => 4,
-        3 if O::ROUNDS.len() <= 1 => 2,
+        3 | 4 => 2,
         _ => 1,
     }
 }

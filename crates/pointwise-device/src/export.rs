@@ -5,14 +5,15 @@
 #[macro_export]
 macro_rules! kernel_crate {
     () => {
-        // 256 bytes for a table of codes, and for rows a number for each answer and warp; a table of pairs, and sums over rows,
-        // whose sizes the launch gives. An entry that does not use them is loaded without them.
+        // 256 bytes for a table of codes, and for rows a number for each answer and warp; a table of pairs, sums over rows, and rows
+        // that are kept, whose sizes the launch gives. An entry that does not use them is loaded without them.
         #[cfg(target_arch = "nvptx64")]
         $crate::__asm!(
             ".shared .align 16 .b8 pointwise_table[256];",
             ".extern .shared .align 16 .b8 pointwise_pairs[];",
             ".shared .align 16 .b8 pointwise_rows[768];",
-            ".extern .shared .align 16 .b8 pointwise_sums[];"
+            ".extern .shared .align 16 .b8 pointwise_sums[];",
+            ".extern .shared .align 16 .b8 pointwise_kept[];"
         );
     };
 }

@@ -40,6 +40,45 @@ macro_rules! vector {
     };
 }
 
+/// Reads 1, 2, 4, 8 or 16 bytes at `{a}` by an instruction, zero-extended; without a branch nothing if `works` is zero, and zero then.
+macro_rules! or_zero {
+    ($bytes:ident, $works:ident, $load:literal, $($operand:tt)*) => {
+        match $bytes {
+            1 => {
+                let v: u32;
+                or_zero!(@ "mov.u32 {v}, 0;" $load ".u8 {v}" [v = out(reg32) v,] $works $($operand)*);
+                [v as u64, 0]
+            }
+            2 => {
+                let v: u16;
+                or_zero!(@ "mov.u16 {v}, 0;" $load ".u16 {v}" [v = out(reg16) v,] $works $($operand)*);
+                [v as u64, 0]
+            }
+            4 => {
+                let v: u32;
+                or_zero!(@ "mov.u32 {v}, 0;" $load ".u32 {v}" [v = out(reg32) v,] $works $($operand)*);
+                [v as u64, 0]
+            }
+            8 => {
+                let v: u64;
+                or_zero!(@ "mov.u64 {v}, 0;" $load ".u64 {v}" [v = out(reg64) v,] $works $($operand)*);
+                [v, 0]
+            }
+            _ => {
+                let (x, y, z, w): (u32, u32, u32, u32);
+                or_zero!(@ "mov.u32 {x}, 0; mov.u32 {y}, 0; mov.u32 {z}, 0; mov.u32 {w}, 0;"
+                    $load ".v4.u32 {{{x}, {y}, {z}, {w}}}"
+                    [x = out(reg32) x, y = out(reg32) y, z = out(reg32) z, w = out(reg32) w,] $works $($operand)*);
+                [join(x, y), join(z, w)]
+            }
+        }
+    };
+    (@ $zero:literal $load:literal $vector:literal [$($out:tt)*] $works:ident $($operand:tt)*) => {
+        asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0;", $zero, concat!("@p ", $load, $vector, ", [{a}]; }}"),
+            $($out)* works = in(reg32) $works, $($operand)*)
+    };
+}
+
 /// Reads `bytes` (1, 2, 4, 8 or 16) bytes, zero-extended. `bytes` must fold to a constant.
 ///
 /// # Safety
@@ -99,43 +138,61 @@ pub unsafe fn load_here_if(address: *const u8, bytes: usize, works: u32) -> [u64
 #[inline(always)]
 pub unsafe fn load_here_or_zero(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
     // SAFETY: the caller's contract.
+    unsafe { or_zero!(bytes, works, "ld.global", a = in(reg64) address, options(readonly, nostack)) }
+}
+
+/// [`load_here_or_zero`], but bits that nothing asks for are not loaded. With [`keep_loads_here`] behind it, it stays in place.
+///
+/// # Safety
+/// The conditions of [`load`], unless `works` is zero.
+#[inline(always)]
+pub unsafe fn load_or_zero(address: *const u8, bytes: usize, works: u32) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe { or_zero!(bytes, works, "ld.global", a = in(reg64) address, options(pure, readonly, nostack)) }
+}
+
+/// [`load_or_zero`] of shared memory.
+///
+/// # Safety
+/// The bytes are of the block's shared memory, and aligned to `bytes`, unless `works` is zero.
+#[inline(always)]
+pub unsafe fn load_shared_or_zero(address: u32, bytes: usize, works: u32) -> [u64; 2] {
+    // SAFETY: the caller's contract.
+    unsafe { or_zero!(bytes, works, "ld.shared", a = in(reg32) address, options(pure, readonly, nostack)) }
+}
+
+/// Keeps the loads before it in front of it: the compiler may not move one to the first use of its bits, behind others' waits.
+#[inline(always)]
+pub fn keep_loads_here() {
+    // SAFETY: no instruction. To the compiler it may write memory.
+    unsafe { asm!("", options(nostack)) }
+}
+
+/// Begins to copy 4, 8 or 16 bytes of global memory to shared memory, if `works` is not zero. `bytes` must fold to a constant.
+///
+/// # Safety
+/// Unless `works` is zero: the conditions of [`load`]; the bytes at `to` are of the block's shared memory and aligned to `bytes`, and
+/// nobody reads them before the thread has called [`wait_for_copies`].
+#[inline(always)]
+pub unsafe fn copy_to_shared(to: u32, from: *const u8, bytes: usize, works: u32) {
+    // SAFETY: the caller's contract.
     unsafe {
         match bytes {
-            1 => {
-                let v: u32;
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u32 {v}, 0; @p ld.global.u8 {v}, [{a}]; }}",
-                    v = out(reg32) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
-                [v as u64, 0]
-            }
-            2 => {
-                let v: u16;
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u16 {v}, 0; @p ld.global.u16 {v}, [{a}]; }}",
-                    v = out(reg16) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
-                [v as u64, 0]
-            }
-            4 => {
-                let v: u32;
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u32 {v}, 0; @p ld.global.u32 {v}, [{a}]; }}",
-                    v = out(reg32) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
-                [v as u64, 0]
-            }
-            8 => {
-                let v: u64;
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0; mov.u64 {v}, 0; @p ld.global.u64 {v}, [{a}]; }}",
-                    v = out(reg64) v, a = in(reg64) address, works = in(reg32) works, options(readonly, nostack));
-                [v, 0]
-            }
-            _ => {
-                let (x, y, z, w): (u32, u32, u32, u32);
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {works}, 0;",
-                    "mov.u32 {x}, 0; mov.u32 {y}, 0; mov.u32 {z}, 0; mov.u32 {w}, 0;",
-                    "@p ld.global.v4.u32 {{{x}, {y}, {z}, {w}}}, [{a}]; }}",
-                    x = out(reg32) x, y = out(reg32) y, z = out(reg32) z, w = out(reg32) w, a = in(reg64) address,
-                    works = in(reg32) works, options(readonly, nostack));
-                [join(x, y), join(z, w)]
-            }
+            16 => asm!("{{ .reg .pred p; setp.ne.u32 p, {w}, 0; @p cp.async.cg.shared.global [{t}], [{f}], 16; }}",
+                w = in(reg32) works, t = in(reg32) to, f = in(reg64) from, options(nostack)),
+            8 => asm!("{{ .reg .pred p; setp.ne.u32 p, {w}, 0; @p cp.async.ca.shared.global [{t}], [{f}], 8; }}",
+                w = in(reg32) works, t = in(reg32) to, f = in(reg64) from, options(nostack)),
+            _ => asm!("{{ .reg .pred p; setp.ne.u32 p, {w}, 0; @p cp.async.ca.shared.global [{t}], [{f}], 4; }}",
+                w = in(reg32) works, t = in(reg32) to, f = in(reg64) from, options(nostack)),
         }
     }
+}
+
+/// Waits for what the thread has begun to copy to shared memory. Other threads see it behind a barrier.
+#[inline(always)]
+pub fn wait_for_copies() {
+    // SAFETY: waits.
+    unsafe { asm!("cp.async.wait_all;", options(nostack)) }
 }
 
 /// [`load`] of 1, 2, 4 or 8 bytes, but if `how` is [`NUMBER`], nothing is read, and the bits have no meaning. No

@@ -4,9 +4,9 @@ use pointwise_core::Logic;
 use pointwise_core::Word;
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::NUMBER;
-use pointwise_core::rows::{RowData, RowOp, RowState};
+use pointwise_core::rows::{RowData, RowOp, RowState, is_keepable};
 
-use super::part::{Part, is_row_operand, size};
+use super::part::{Part, is_row_operand, kept_place, size};
 use crate::element::Bool;
 use crate::formula::put;
 use crate::memory;
@@ -42,25 +42,14 @@ where
         index: u32,
         which: u32,
     ) -> [[[u64; 2]; N]; V] {
-        let mut held = [[[0; 2]; N]; V];
-        unroll!(at most 4: j < V => {
-            let first = (index + j as u32 * self.threads) * L as u32;
-            unroll!(at most 12: k < N => {
-                if which >> k & 1 == 1 && (const { O::INFO.row_operands == 0 } || !is_row_operand::<O>(k)) {
-                    let place = self.operands[k].wrapping_add(first as usize * size::<E, O>(k));
-                    let works = (first < self.len && self.moves(k)) as u32;
-                    // SAFETY: the vector is of the row; the caller's contract.
-                    held[j][k] = unsafe {
-                        // The family's formulas have no branches, which must not depend on what is not read.
-                        if STREAMED || const { !O::INFO.properties.of_family } {
-                            memory::load_here_or_zero(place, L * size::<E, O>(k), works)
-                        } else {
-                            memory::load_here_if(place, L * size::<E, O>(k), works)
-                        }
-                    };
-                }
-            });
-        });
+        let mut held = if STREAMED && self.is_kept {
+            // A branch: a load into the registers of another, which does not run, would wait for it.
+            // SAFETY: the caller's contract.
+            unsafe { self.load_from::<E, L, V, true>(index, which) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.load_from::<E, L, V, false>(index, which) }
+        };
         if FILLS && !self.all_move() {
             unroll!(at most 4: j < V => {
                 unroll!(at most 12: k < N => {
@@ -69,6 +58,43 @@ where
                     }
                 });
             });
+        }
+        held
+    }
+
+    /// [`Part::load`] without filling, from shared memory what it keeps if it is `KEPT`.
+    ///
+    /// # Safety
+    /// The conditions of [`held`](super::held); the row is kept if it is `KEPT`.
+    #[inline(always)]
+    unsafe fn load_from<E: Packed, const L: usize, const V: usize, const KEPT: bool>(
+        &self,
+        index: u32,
+        which: u32,
+    ) -> [[[u64; 2]; N]; V] {
+        let mut held = [[[0; 2]; N]; V];
+        unroll!(at most 4: j < V => {
+            let first = (index + j as u32 * self.threads) * L as u32;
+            unroll!(at most 12: k < N => {
+                if which >> k & 1 == 1 && (const { O::INFO.row_operands == 0 } || !is_row_operand::<O>(k)) {
+                    let (bytes, works) = (size::<E, O>(k), (first < self.len && self.moves(k)) as u32);
+                    let place = self.operands[k].wrapping_add(first as usize * bytes);
+                    // SAFETY: the vector is of the row; the caller's contract.
+                    held[j][k] = unsafe {
+                        if KEPT && is_keepable(&O::INFO, k, size_of::<E>()) {
+                            memory::load_shared_or_zero(kept_place::<E, O>(k, self.len) + first * bytes as u32, L * bytes, works)
+                        } else if STREAMED || const { !O::INFO.properties.of_family } {
+                            // The family's formulas have no branches, which must not depend on what is not read.
+                            memory::load_or_zero(place, L * bytes, works)
+                        } else {
+                            memory::load_here_if(place, L * bytes, works)
+                        }
+                    };
+                }
+            });
+        });
+        if STREAMED || const { !O::INFO.properties.of_family } {
+            memory::keep_loads_here();
         }
         held
     }

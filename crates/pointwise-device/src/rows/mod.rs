@@ -1,8 +1,9 @@
 //! Kernels of formulas that reduce over rows: the last dimension of their operands.
 //!
 //! A row has `threads` threads, by [`pointwise_core::rows::threads`]: a part of a warp, a warp, or a block. In the `held` kernel
-//! they load the row once and keep it in registers. In the `streamed` kernel they load it once for each round: rows that are too
-//! long, and rows that are no aligned vectors, whose accesses are to single elements. Both reduce by the same tree.
+//! they load the row once and keep it in registers. In the `streamed` kernel they read it once for each round: rows that are too
+//! long for registers, by vectors, from shared memory where the row fits it; and rows that are no aligned vectors, by single elements.
+//! Both reduce by the same tree.
 //!
 //! A result may be an operand's very memory: the threads of a row have read what they need of it before they write.
 //! Otherwise all tensors are disjoint.
@@ -16,7 +17,9 @@ mod reduce;
 mod sums;
 
 use pointwise_core::launch::{ROW_SPLITS, Steps};
-use pointwise_core::rows::{MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, most_threads};
+use pointwise_core::rows::{
+    KEPT, MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, keeps, most_threads,
+};
 
 pub use self::fold::fold;
 use self::part::{Part, all, is_crowded};
@@ -89,10 +92,11 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     }
 }
 
-/// Reads the rows once for each round, `V` vectors at a time.
+/// Reads the rows once for each round, `V` vectors at a time; with [`KEPT`] from shared memory, to which it copies each row first.
 ///
 /// # Safety
-/// The conditions of [`held`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
+/// The conditions of [`held`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements. With [`KEPT`]
+/// a block has one row, and [`kept_bytes`](pointwise_core::rows::kept_bytes) of shared memory for all operands.
 #[inline(always)]
 pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -108,8 +112,12 @@ pub unsafe fn streamed<E, O, const N: usize, const R: usize, const T: usize, con
     }
     let place = shape.place();
     // SAFETY: the caller's contract.
-    let part = unsafe { Part::<O, N, R, true>::new::<E, T, L>(tensors, steps, shape, place, op) };
+    let mut part = unsafe { Part::<O, N, R, true>::new::<E, T, L>(tensors, steps, shape, place, op) };
     let is_single = tensors.mode & SINGLES != 0;
+    if const { keeps::<O>() } && tensors.mode & KEPT != 0 {
+        // SAFETY: as above.
+        unsafe { part.keep::<E, L>() };
+    }
     // SAFETY: as above.
     let row = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
     // SAFETY: the caller's contract. Before an element is overwritten that it reads.

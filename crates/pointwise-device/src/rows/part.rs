@@ -1,10 +1,13 @@
 //! A thread's part of a row.
 
+use core::arch::asm;
 use core::ops::Deref;
 
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
-use pointwise_core::rows::{MAX_GIVEN, Reduction, RowData, RowOp, RowState, SINGLES, first_answer};
+use pointwise_core::rows::{
+    MAX_GIVEN, Reduction, RowData, RowOp, RowState, SINGLES, first_answer, is_keepable, kept_bytes,
+};
 use pointwise_core::{Logic, OpInfo, Word};
 
 use super::Shape;
@@ -34,6 +37,8 @@ pub(super) struct Span<const N: usize, const R: usize> {
     zero: u32,
     /// True if the row exists.
     pub(super) is_there: bool,
+    /// True if shared memory keeps its operands.
+    pub(super) is_kept: bool,
     /// The threads of the row.
     pub(super) threads: u32,
     /// The thread's index among them.
@@ -107,6 +112,17 @@ pub(super) const fn size<E, O: OpData>(k: usize) -> usize {
     if const { O::INFO.bool_operands() } >> k & 1 == 1 { 1 } else { size_of::<E>() }
 }
 
+/// Returns the address in shared memory of operand `k` of a row of `len` elements, where it is kept.
+#[inline(always)]
+pub(super) fn kept_place<E, O: OpData>(k: usize, len: u32) -> u32 {
+    let address: u32;
+    // SAFETY: computes an address.
+    unsafe {
+        asm!("mov.u32 {a}, pointwise_kept;", a = out(reg32) address, options(pure, nomem, nostack));
+    }
+    address + kept_bytes(&O::INFO, k, size_of::<E>(), len)
+}
+
 impl<O, const N: usize, const R: usize, const STREAMED: bool> Part<O, N, R, STREAMED>
 where
     O: RowData + RowOp<f32, N, R>,
@@ -155,7 +171,21 @@ where
         let len = if is_there { shape.len } else { 0 };
         // Only streamed rows are read by single elements.
         let zero = tensors.mode & SINGLES;
-        Part { span: Span { results, operands, moving, once: [0; N], len, zero, threads, thread, is_there }, op }
+        Part {
+            span: Span {
+                results,
+                operands,
+                moving,
+                once: [0; N],
+                len,
+                zero,
+                threads,
+                thread,
+                is_there,
+                is_kept: false,
+            },
+            op,
+        }
     }
 
     /// Reads the operands that are one element.
@@ -199,6 +229,32 @@ where
     #[inline(always)]
     pub(super) fn moves(&self, k: usize) -> bool {
         self.moving >> k & 1 == 1
+    }
+
+    /// Copies the row to shared memory, from where its vectors are read then: by the thread that has copied them.
+    ///
+    /// # Safety
+    /// The conditions of [`held`](super::held). The block has one row, and the memory for it: [`kept_bytes`].
+    #[inline(always)]
+    pub(super) unsafe fn keep<E: Packed, const L: usize>(&mut self) {
+        let mut index = self.thread;
+        while index * (L as u32) < self.len {
+            thread::no_unrolling();
+            let first = index * L as u32;
+            unroll!(at most 12: k < N => {
+                let bytes = size::<E, O>(k);
+                if is_keepable(&O::INFO, k, size_of::<E>()) {
+                    let (to, from) = (kept_place::<E, O>(k, self.len) + first * bytes as u32, first as usize * bytes);
+                    // SAFETY: the vector is of the row; the caller's contract.
+                    unsafe {
+                        memory::copy_to_shared(to, self.operands[k].wrapping_add(from), L * bytes, self.moves(k) as u32);
+                    }
+                }
+            });
+            index += self.threads;
+        }
+        memory::wait_for_copies();
+        self.span.is_kept = true;
     }
 
     /// Answers all rounds of a row of `len` elements that the threads hold.

@@ -52,6 +52,14 @@ pub struct DeviceInfo {
     pub uuid: [u8; 16],
 }
 
+impl DeviceInfo {
+    /// Returns the bytes of shared memory that a kernel may be launched with, which declares at most 1,024 itself. The driver takes
+    /// 1,024 for each block.
+    pub(crate) fn block_shared_bytes(&self) -> usize {
+        self.shared_bytes.saturating_sub(2048)
+    }
+}
+
 /// A device of this process: its primary context, its own stream, its memory pool.
 pub(crate) struct Context {
     pub(super) api: &'static Api,

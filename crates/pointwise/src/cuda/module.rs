@@ -38,7 +38,7 @@ pub(crate) struct Image<'a> {
 
 const LOG_BYTES: usize = 8192;
 
-/// Loads `image` and finds `symbol` in it, to be launched with up to `shared` bytes of shared memory.
+/// Loads `image` and finds `symbol` in it, to be launched with up to `shared` bytes of shared memory, or as much as the device has.
 ///
 /// # Errors
 /// [`ErrorKind::Load`] with the driver's log; [`ErrorKind::NoKernel`] if the image has no such symbol.
@@ -85,6 +85,7 @@ pub(crate) fn load(context: &'static Context, symbol: &str, image: &Image<'_>, s
     found.map_err(|error| {
         no_kernel(symbol, &format!("it is not in the module embedded for it ({error}): rebuild the kernels"))
     })?;
+    let shared = shared.min(context.info.block_shared_bytes());
     if shared > 0 {
         // SAFETY: the function is loaded.
         unsafe {

@@ -5,8 +5,8 @@ use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
 use pointwise_core::row::{self, EntryClass, of_class};
 use pointwise_core::rows::{
-    BLOCK, FOLD_COLUMNS, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks, counted_tensors,
-    first_answer, is_held, lanes, most_threads, sum_bytes, threads,
+    BLOCK, FOLD_COLUMNS, KEPT, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks,
+    counted_tensors, first_answer, is_held, keeps, kept_bytes, lanes, most_threads, sum_bytes, threads,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms};
 
@@ -67,6 +67,8 @@ pub struct TypedRows {
     pub(super) cpu: RowsFn,
     pub(super) entries: [Entry; RowClass::ALL.len()],
     pub(super) sums: Option<Sums>,
+    /// True if the streamed kernel may keep a row in shared memory.
+    keeps: bool,
 }
 
 /// The loops and kernels of gradients of weights.
@@ -98,9 +100,10 @@ impl TypedRows {
         let [held, streamed] = symbols;
         let entries = [
             Entry::of(held, of_class(row, EntryClass::Held), slots, kernels),
-            Entry::of(streamed, of_class(row, EntryClass::Streamed), slots, kernels),
+            Entry::of(streamed, of_class(row, EntryClass::Streamed), slots, kernels).launched_with(usize::MAX),
         ];
-        TypedRows { dtype: E::DTYPE, source, row, slots, cpu: rows::<E, O, N, R, false>, entries, sums: None }
+        let cpu = rows::<E, O, N, R, false>;
+        TypedRows { dtype: E::DTYPE, source, row, slots, cpu, entries, sums: None, keeps: keeps::<O>() }
     }
 
     /// With the kernels of gradients of weights: `symbols` name them in the order of [`RowClass::SUMS`].
@@ -118,7 +121,7 @@ impl TypedRows {
         E: Element,
         O: RowData + RowOp<f32, N, R>,
     {
-        let TypedRows { dtype, source, row, slots, cpu, entries, sums: _ } = self;
+        let TypedRows { dtype, source, row, slots, cpu, entries, keeps, sums: _ } = self;
         assert!(row::of_rows::<E, O, N, R>(source) == row && row::slots(&O::INFO) == slots, "the op is another");
         assert!(O::INFO.weight_results != 0, "the op has no gradients of weights");
         let [held, streamed, fold] = symbols;
@@ -130,7 +133,16 @@ impl TypedRows {
             Entry::of(fold, of_class(row, EntryClass::Fold), slots, kernels),
         ];
         let sums = Some(Sums { cpu: rows::<E, O, N, R, true>, fold: fold_sums::<E, O>, entries: of_sums });
-        TypedRows { dtype, source, row, slots, cpu, entries, sums }
+        TypedRows { dtype, source, row, slots, cpu, entries, sums, keeps }
+    }
+
+    /// Returns the bytes of shared memory that keep a row of vectors in a kernel of a class, at most `most`. 0 where it is not kept.
+    fn kept(&self, info: &OpInfo, class: RowClass, len: u32, most: usize) -> u32 {
+        if class != RowClass::Streamed || !self.keeps || len as usize > most {
+            return 0;
+        }
+        let bytes = kept_bytes(info, info.operands.len(), self.dtype.size(), len);
+        if bytes as usize > most { 0 } else { bytes }
     }
 
     /// Returns the kernel of a class.
@@ -216,6 +228,8 @@ struct Rows<const T: usize> {
     class: RowClass,
     /// True if every access is to one element.
     singles: bool,
+    /// The bytes of shared memory that keep a row; 0 where a streamed row is loaded for each round.
+    kept: u32,
     /// The threads of a row.
     threads: u32,
     /// The chunks of rows that gradients of weights are summed over, if they are.
@@ -328,6 +342,9 @@ impl Kernel<'_> {
             }
             return Ok(());
         };
+        if !rows.singles {
+            rows.kept = typed.kept(info, rows.class, rows.len, context.info.block_shared_bytes());
+        }
         let entry = typed.entry(rows.class).ok_or_else(|| check::wrong_dtype(info, ready.dtype))?;
         let function = entry.function(context)?;
         let fold = sums.map(|Sums { entries: [.., fold], .. }| fold.function(context)).transpose()?;
@@ -500,7 +517,7 @@ impl Kernel<'_> {
         };
         let threads = threads(len as usize, element, counted_tensors(info));
         let chunks = is_summed.then(|| chunks(walk.numel(), threads));
-        Ok(Rows { walk, along, at, len, class, singles, threads, chunks })
+        Ok(Rows { walk, along, at, len, class, singles, kept: 0, threads, chunks })
     }
 
     /// Plans the launch of a call on a CUDA device.
@@ -544,7 +561,13 @@ impl Kernel<'_> {
     ) -> Result<()> {
         let info = &self.def.info;
         let (operands, results) = (info.operands.len(), info.results.len());
-        let mode = (0..operands).fold(if rows.singles { SINGLES } else { 0 }, |mode, k| {
+        let (flag, shared) = match rows.class {
+            _ if rows.singles => (SINGLES, 0),
+            RowClass::HeldSum => (0, rows.block() * sum_bytes(info, info.widest(ready.dtype.size()))),
+            _ if rows.kept > 0 => (KEPT, rows.kept),
+            _ => (0, 0),
+        };
+        let mode = (0..operands).fold(flag, |mode, k| {
             let how = match (ready.given[k], rows.along[results + k]) {
                 (Some(_), _) => NUMBER,
                 (None, 0) => ONCE,
@@ -556,10 +579,6 @@ impl Kernel<'_> {
         let parameters = &ready.words[..row::param_words(info)];
         let dtypes: [DType; T] = self.dtypes(ready.dtype);
         let Rows { len, threads, chunks, .. } = *rows;
-        let shared = match rows.class {
-            RowClass::HeldSum => rows.block() * sum_bytes(info, info.widest(ready.dtype.size())),
-            _ => 0,
-        };
         let mut before = 0_u64;
         rows.walk.parts(Limit::STEPS, [0; T], &mut |part, place| {
             let at: [u64; T] =
