@@ -180,9 +180,11 @@ class Block(torch.nn.Module):
         self.up = torch.nn.Linear(16, 64)
 
     def forward(self, x):
+        if ops == "torch":
+            return torch.nn.functional.silu(self.up(x)) + 1.5
         return pointwise.add(pointwise.silu_and_mul(self.up(x)), 1.5)
 
-device, path = sys.argv[1:]
+device, path, ops = sys.argv[1:]
 warnings.simplefilter("ignore")
 block, x = Block().to(device), torch.randn(4, 16, device=device)
 with torch.no_grad():
@@ -198,6 +200,13 @@ def test_aot_inductor(device, tmp_path):
     """In a process of its own: code that crashes takes no other test with it, and says where."""
     if not shutil.which("g++"):
         pytest.skip("AOTInductor needs a C++ compiler")
-    command = [sys.executable, "-X", "faulthandler", "-c", _PACKAGED, device, str(tmp_path / "block.pt2")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+
+    def run(ops):
+        path = str(tmp_path / f"{ops}.pt2")
+        command = [sys.executable, "-X", "faulthandler", "-c", _PACKAGED, device, path, ops]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+
+    done = run("pointwise")
+    if done.returncode < 0 and run("torch").returncode < 0:
+        pytest.skip("this PyTorch's AOTInductor crashes with its own ops, too")
     assert done.returncode == 0, done.stderr[-6000:]

@@ -97,9 +97,9 @@ const EQUIVALENT: &[Equivalent] = &[
         "the largest of a thread without a vector, which no row has",
     ),
     equivalent(
-        "formula_softmax_bf16_streamed::shift_first",
-        "shr.u32 %r, %r, 3;",
-        "more rounds than the row has vectors, whose elements do not count",
+        "formula_layer_norm_bf16_streamed::constant_first",
+        "mov.b32 %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
     ),
     equivalent(
         "formula_softmax_bf16_streamed::constant_first",
@@ -230,6 +230,9 @@ fn main() {
 const SUMMED: [[usize; 2]; 9] =
     [[1, 8], [8600, 8], [8600, 16], [8600, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
+/// Lengths of rows by single elements, of rows that shared memory keeps, and of one that is too long for it.
+const STREAMED: &[usize] = &[5, 100, 1020, 2999, 17_000, 20_008, 120_000];
+
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {
     let kernel = |symbol, runs| {
@@ -293,7 +296,14 @@ fn kernels() -> Vec<Kernel> {
             "softmax",
             DType::BF16,
             &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
-            &[5, 100, 1020, 2999, 17_000, 20_008],
+            STREAMED,
+        ),
+        rows(
+            "formula_layer_norm_bf16_streamed",
+            "layer_norm",
+            DType::BF16,
+            &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
+            STREAMED,
         ),
         // Chunks of one row and of two, parts of a warp and several warps, a tail.
         sums("formula_rms_norm_backward_f32_held_sum", "rms_norm_backward", DType::F32, &SUMMED),

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 14] = [
+    let edges: [(&str, Edge); 15] = [
         ("many_ways", many_ways),
         ("labels", labels),
         ("groups", groups),
@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         ("rounding", rounding),
         ("numbers", numbers),
         ("many_rows", many_rows),
+        ("long_rows", long_rows),
         ("sums", sums),
         ("workspace", workspace),
     ];
@@ -280,6 +281,34 @@ fn strange_rows(device: &Device) -> Outcome {
     close(&ops::softmax(&high, 1.0)?.to_vec::<f32>()?, &[0.5, 0.5, 0.0], 1e-6)?;
     let mask = Tensor::from_slice(device, &[true, false, false], [3])?;
     close(&ops::masked_softmax(&high, &mask, 1.0)?.to_vec::<f32>()?, &[0.0, 1.0, 0.0], 1e-6)
+}
+
+/// Rows that shared memory keeps and rows that are too long for it, beside one that is no aligned vectors: the same bits.
+fn long_rows(device: &Device) -> Outcome {
+    for len in [32_768, 60_000, 131_072] {
+        let tensor = |device: &Device, seed: u64| {
+            let values = inputs::mixed(DType::F32, len + 1, seed);
+            let bytes: Vec<u8> = values.chunks(4).flat_map(|x| element(DType::BF16, x)).collect();
+            Tensor::from_bytes(device, DType::BF16, &bytes, [len + 1])
+        };
+        let run = |device: &Device| -> pointwise::Result<Vec<Vec<u8>>> {
+            let tensors = (0..3).map(|seed| tensor(device, seed)).collect::<pointwise::Result<Vec<_>>>()?;
+            let mut all = Vec::new();
+            for first in [0, 1] {
+                let [x, residual, weight] = [0, 1, 2].map(|k| tensors[k].view().narrow(0, first, len));
+                let ([x, residual], weight) = ([x?.reshape([1, len])?, residual?.reshape([1, len])?], weight?);
+                let (y, sum) = ops::add_rms_norm(x, residual, weight, 1e-6, 0.0, false)?;
+                all.extend([y.to_bytes()?, sum.to_bytes()?, ops::softmax(x, 1.0)?.to_bytes()?]);
+            }
+            Ok(all)
+        };
+        for (k, (got, expected)) in run(device)?.iter().zip(run(&Device::cpu())?).enumerate() {
+            if *got != expected {
+                return Err(format!("result {k} of a row of {len} on {device} has other bits").into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Rows without elements, no rows, and a tensor without dimensions.

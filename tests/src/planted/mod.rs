@@ -49,6 +49,11 @@ const RULES: &[(&str, Change)] = &[
     }),
     // No barrier.
     ("barrier", |line| replace(line, r"\bbar\.sync[^;]*;", |_| String::new())),
+    // No wait for what is being copied, and copies of half a vector.
+    ("wait", |line| replace(line, r"\bcp\.async\.wait_all;", |_| String::new())),
+    ("copy_width", |line| {
+        replace(line, r"\bcp\.async\.cg(\.shared\.global [^;]*), 16;", |found| format!("cp.async.ca{}, 8;", &found[1]))
+    }),
     // Operands the wrong way round.
     ("swapped", |line| {
         replace(line, r"\bsub\.([\w.]+)\s+(%\w+)\s*,\s*(%\w+)\s*,\s*(%\w+)\s*;", |found| {
