@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             trials.push(Trial::test(format!("{name}::{dtype}::bits"), move || bits(def, dtype, devices)));
         }
     }
-    let edges: [(&str, Edge); 15] = [
+    let edges: [(&str, Edge); 16] = [
         ("many_ways", many_ways),
         ("labels", labels),
         ("groups", groups),
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         ("numbers", numbers),
         ("many_rows", many_rows),
         ("long_rows", long_rows),
+        ("long_sums", long_sums),
         ("sums", sums),
         ("workspace", workspace),
     ];
@@ -305,6 +306,36 @@ fn long_rows(device: &Device) -> Outcome {
         for (k, (got, expected)) in run(device)?.iter().zip(run(&Device::cpu())?).enumerate() {
             if *got != expected {
                 return Err(format!("result {k} of a row of {len} on {device} has other bits").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sums over rows that shared memory keeps, of up to three rows a chunk, and over rows that are too long for it: the same bits.
+fn long_sums(device: &Device) -> Outcome {
+    for (name, rows, len) in [("rms_norm", 270, 8200), ("layer_norm", 270, 8200), ("rms_norm", 2, 40_000)] {
+        let def = info::op(name).and_then(|def| def.backward).ok_or("no gradient")?;
+        let info = &def.info;
+        let run = |device: &Device| -> pointwise::Result<Vec<Vec<u8>>> {
+            let operands = (0..info.operands.len()).map(|k| {
+                let of = info.operand_type(k, DType::BF16);
+                let shape = match () {
+                    () if info.is_row_operand(k) => vec![rows],
+                    () if info.is_weight(k) => vec![len],
+                    () => vec![rows, len],
+                };
+                let values = inputs::mixed(DType::F32, shape.iter().product(), k as u64);
+                let bytes: Vec<u8> = values.chunks(4).flat_map(|x| element(of, x)).collect();
+                Tensor::from_bytes(device, of, &bytes, shape)
+            });
+            let operands = operands.collect::<pointwise::Result<Vec<_>>>()?;
+            let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
+            def.kernel(&[]).run(&operands)?.iter().map(Tensor::to_bytes).collect()
+        };
+        for (result, (got, expected)) in info.results.iter().zip(run(device)?.iter().zip(run(&Device::cpu())?)) {
+            if *got != expected {
+                return Err(format!("{result} of {} on {device} has other bits", info.name).into());
             }
         }
     }

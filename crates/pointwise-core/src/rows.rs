@@ -31,7 +31,8 @@ pub const WARP: u32 = 32;
 pub const BLOCK: u32 = 128;
 /// The bit of a row kernel's `mode`: every access is to one element.
 pub const SINGLES: u32 = 1 << 31;
-/// The bit of a streamed kernel's `mode`: the row's operands are copied to shared memory first, and read there.
+/// The bit of a streamed kernel's `mode`: the row's operands are copied to shared memory first, and read there. Sums over rows are
+/// there, too.
 pub const KEPT: u32 = 1 << 30;
 /// The multiprocessors that [`chunks`] are made for, of an H100 or H200: each has as many of them, so that none waits for the last.
 const MULTIPROCESSORS: u32 = 132;
@@ -404,6 +405,12 @@ pub const fn sum_vectors(info: &OpInfo, k: usize, element: usize) -> usize {
 pub const fn sum_bytes(info: &OpInfo, element: usize) -> u32 {
     let all = sum_vectors(info, info.results.len(), element);
     16 * (all | 1) as u32
+}
+
+/// True if a thread holds twelve vectors or more of elements of up to 16 bits, in a kernel that keeps to few registers: 72 of them.
+#[must_use]
+pub const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
+    info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
 
 /// True if a kernel reads its rows more than once, and so may keep them in shared memory.

@@ -168,6 +168,24 @@ pub fn keep_loads_here() {
     unsafe { asm!("", options(nostack)) }
 }
 
+/// Writes 8 or 16 bytes of shared memory. `bytes` must fold to a constant.
+///
+/// # Safety
+/// The bytes are of the block's shared memory, and aligned to `bytes`.
+#[inline(always)]
+pub unsafe fn store_shared(address: u32, [a, b]: [u64; 2], bytes: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            8 => asm!("st.shared.v2.u32 [{p}], {{{x}, {y}}};", p = in(reg32) address, x = in(reg32) a as u32,
+                y = in(reg32) (a >> 32) as u32, options(nostack)),
+            _ => asm!("st.shared.v4.u32 [{p}], {{{x}, {y}, {z}, {w}}};", p = in(reg32) address,
+                x = in(reg32) a as u32, y = in(reg32) (a >> 32) as u32,
+                z = in(reg32) b as u32, w = in(reg32) (b >> 32) as u32, options(nostack)),
+        }
+    }
+}
+
 /// Begins to copy 4, 8 or 16 bytes of global memory to shared memory, if `works` is not zero. `bytes` must fold to a constant.
 ///
 /// # Safety

@@ -18,11 +18,11 @@ mod sums;
 
 use pointwise_core::launch::{ROW_SPLITS, Steps};
 use pointwise_core::rows::{
-    KEPT, MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, keeps, most_threads,
+    KEPT, MAX_THREADS, RowData, RowOp, SINGLES, WARP, all_of_row, counted_tensors, is_crowded, keeps, most_threads,
 };
 
 pub use self::fold::fold;
-use self::part::{Part, all, is_crowded};
+use self::part::{Part, all};
 pub use self::sums::{Chunks, held_sum, streamed_sum};
 use crate::formula::Tensors;
 use crate::packed::Packed;

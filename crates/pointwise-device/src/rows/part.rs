@@ -8,7 +8,7 @@ use pointwise_core::launch::{NUMBER, ONCE, ROW_SPLITS, Steps, how};
 use pointwise_core::rows::{
     MAX_GIVEN, Reduction, RowData, RowOp, RowState, SINGLES, first_answer, is_keepable, kept_bytes,
 };
-use pointwise_core::{Logic, OpInfo, Word};
+use pointwise_core::{Logic, Word};
 
 use super::Shape;
 use super::elements::{Lanes, store};
@@ -70,11 +70,6 @@ pub(super) const fn all<const N: usize>() -> u32 {
 #[inline(always)]
 pub(super) const fn is_row_operand<O: OpData>(k: usize) -> bool {
     O::INFO.row_operands >> k & 1 == 1
-}
-
-/// True if a thread holds twelve vectors or more of elements of up to 16 bits, in a kernel that keeps to few registers.
-pub(super) const fn is_crowded(info: &OpInfo, lanes: usize, vectors: usize) -> bool {
-    info.properties.few_registers && lanes > 4 && vectors * info.operands.len() >= 12
 }
 
 /// True if what a thread holds is unpacked for each round again, as its numbers in f32 would take too many registers: eight vectors or

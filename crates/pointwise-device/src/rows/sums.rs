@@ -1,18 +1,18 @@
 //! Gradients of weights: sums over rows, in chunks.
 //!
 //! The threads of a row take the rows of a chunk in turn, and keep its sums in f32: in shared memory where the row is held, each
-//! thread its own, as it has the same columns of all rows; in global memory where it is streamed.
+//! thread its own, as it has the same columns of all rows; where it is streamed behind the row that shared memory keeps, or in global memory.
 
 use core::arch::asm;
 
 use pointwise_core::formula::OpData;
 use pointwise_core::launch::{NUMBER, ROW_SPLITS, Steps};
 use pointwise_core::rows::{
-    MAX_THREADS, RowData, RowOp, SINGLES, counted_tensors, most_threads, sum_bytes, sum_vectors,
+    KEPT, MAX_THREADS, RowData, RowOp, SINGLES, counted_tensors, most_threads, sum_bytes, sum_vectors,
 };
 
 use super::elements::Results;
-use super::part::{Part, Span, all, unpacks_again};
+use super::part::{Part, Span, all, kept_place, unpacks_again};
 use super::reduce::Shared;
 use super::{Shape, few_registers};
 use crate::formula::Tensors;
@@ -244,7 +244,8 @@ where
 /// [`streamed`](super::streamed) of several rows in turn, with sums over the rows of each chunk.
 ///
 /// # Safety
-/// The conditions of [`held_sum`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements.
+/// The conditions of [`held_sum`], but for the number of threads; with [`SINGLES`] any `len`, and any alignment of elements. With [`KEPT`]
+/// those of [`streamed`](super::streamed), and shared memory for a row of sums in f32 of each weight behind the operands.
 #[inline(always)]
 pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
     tensors: &Tensors<N, R>,
@@ -265,13 +266,21 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
     while turn < shape.rows {
         thread::no_unrolling();
         // SAFETY: the caller's contract.
-        let part = unsafe { rows.part::<E, L, true>(place, turn).with_once::<E, L>(tensors) };
+        let mut part = unsafe { rows.part::<E, L, true>(place, turn).with_once::<E, L>(tensors) };
+        let is_kept = tensors.mode & KEPT != 0;
+        if is_kept {
+            // SAFETY: as above.
+            unsafe { part.keep::<E, L>() };
+        }
         // SAFETY: as above.
         let state = unsafe { part.reduce_streamed::<E, L, V>(shape.len, is_single) };
         // SAFETY: the caller's contract. Before an element is overwritten that it reads.
         unsafe { part.write_of_row::<E>(&state) };
         let (chunk, _) = place;
-        let begins = chunks.begins(chunks.row(chunk) + turn);
+        let row = chunks.row(chunk) + turn;
+        let begins = chunks.begins(row);
+        // The sums of a row that is kept are in shared memory between its chunk's first and last rows of the launch.
+        let (is_first, is_last) = (turn == 0, row + chunks.count >= shape.rows);
         // SAFETY: what is stored is of the row, and the sums are of the chunk; the caller's contract.
         unsafe {
             if is_single {
@@ -289,7 +298,12 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
                             unroll!(at most 8: k < R => {
                                 if const { O::INFO }.is_weight_result(k) {
                                     let at = sum_at(tensors, k, chunk, shape.len, first);
-                                    add_sums::<L>(at, results.values[k], !begins);
+                                    if is_kept {
+                                        let own = kept_sums::<E, O>(k, shape.len) + 16 * (index + j as u32 * part.threads);
+                                        add_kept::<L>((at, own), shape.len, results.values[k], Turn { begins, is_first, is_last });
+                                    } else {
+                                        add_sums::<L>(at, results.values[k], !begins);
+                                    }
                                 }
                             });
                         }
@@ -301,6 +315,57 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
         wait_for_answers::<O>();
         turn += chunks.count;
     }
+}
+
+/// Returns the address of the sums of result `k`, in shared memory behind a row of `len` elements that is kept.
+#[inline(always)]
+fn kept_sums<E, O: OpData>(k: usize, len: u32) -> u32 {
+    let before = O::INFO.weight_results as u32 & ((1 << k) - 1);
+    kept_place::<E, O>(O::INFO.operands.len(), len) + before.count_ones() * len * 4
+}
+
+/// The turn of a row among those of its chunk.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// True for the first of the chunk.
+    begins: bool,
+    /// True for the first of the launch.
+    is_first: bool,
+    /// True for the last of the launch.
+    is_last: bool,
+}
+
+/// Adds to `L` sums of a chunk: in shared memory, where each four of a vector lie beside those of the other vectors, but that the first
+/// turn finds them in global memory, and the last leaves them there.
+///
+/// # Safety
+/// Both places are aligned, and the sums' alone; the conditions of [`add_sums`].
+#[inline(always)]
+unsafe fn add_kept<const L: usize>((at, own): (*mut u8, u32), len: u32, parts: [f32; L], turn: Turn) {
+    unroll!(at most 4: quad < L.div_ceil(4) => {
+        let (at, own) = (at.wrapping_add(16 * quad), own + quad as u32 * (len / L as u32) * 16);
+        // SAFETY: the caller's contract. A turn that is not the first reads what one before has written.
+        unsafe {
+            let bytes = if const { L == 2 } { 8 } else { 16 };
+            let mut bits = if turn.is_first {
+                memory::load_or_zero(at, bytes, !turn.begins as u32)
+            } else {
+                memory::load_shared_or_zero(own, bytes, 1)
+            };
+            unroll!(at most 4: l < 4 => {
+                if 4 * quad + l < L {
+                    let shift = 32 * (l % 2);
+                    let sum = f32::from_bits((bits[l / 2] >> shift) as u32) + parts[4 * quad + l];
+                    bits[l / 2] = bits[l / 2] & !(0xffff_ffff << shift) | (sum.to_bits() as u64) << shift;
+                }
+            });
+            if turn.is_last {
+                memory::store(at, bits, bytes);
+            } else {
+                memory::store_shared(own, bits, bytes);
+            }
+        }
+    });
 }
 
 /// Returns the shape, but hides the number of threads from the compiler: what depends on it is computed again, and takes no

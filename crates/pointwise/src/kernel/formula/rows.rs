@@ -6,7 +6,8 @@ use pointwise_core::launch::{MAX_ROW_DIMS, NUMBER, ONCE, ROW_SPLITS};
 use pointwise_core::row::{self, EntryClass, of_class};
 use pointwise_core::rows::{
     BLOCK, FOLD_COLUMNS, KEPT, MAX_THREADS, Reduction, RowData, RowOp, RowState, SINGLES, WARP, chunks,
-    counted_tensors, first_answer, is_held, keeps, kept_bytes, lanes, most_threads, sum_bytes, threads,
+    counted_tensors, first_answer, is_crowded, is_held, keeps, kept_bytes, lanes, most_threads, sum_bytes, threads,
+    vectors,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms};
 
@@ -129,19 +130,26 @@ impl TypedRows {
         let shared = most_threads(counted_tensors(&O::INFO)) * sum_bytes(&O::INFO, widest);
         let of_sums = [
             Entry::of(held, of_class(row, EntryClass::HeldSum), slots, kernels).launched_with(shared as usize),
-            Entry::of(streamed, of_class(row, EntryClass::StreamedSum), slots, kernels),
+            Entry::of(streamed, of_class(row, EntryClass::StreamedSum), slots, kernels).launched_with(usize::MAX),
             Entry::of(fold, of_class(row, EntryClass::Fold), slots, kernels),
         ];
         let sums = Some(Sums { cpu: rows::<E, O, N, R, true>, fold: fold_sums::<E, O>, entries: of_sums });
         TypedRows { dtype, source, row, slots, cpu, entries, sums, keeps }
     }
 
-    /// Returns the bytes of shared memory that keep a row of vectors in a kernel of a class, at most `most`. 0 where it is not kept.
+    /// Returns the bytes of shared memory that keep a row of vectors in a kernel of a class, and the sums of its chunk, at most `most`. 0
+    /// where they are not kept.
     fn kept(&self, info: &OpInfo, class: RowClass, len: u32, most: usize) -> u32 {
-        if class != RowClass::Streamed || !self.keeps || len as usize > most {
+        let sums = match class {
+            RowClass::Streamed => 0,
+            RowClass::StreamedSum => info.weight_results.count_ones(),
+            _ => return 0,
+        };
+        if !self.keeps || len as usize > most {
             return 0;
         }
-        let bytes = kept_bytes(info, info.operands.len(), self.dtype.size(), len);
+        let bytes =
+            kept_bytes(info, info.operands.len(), self.dtype.size(), len) + sums * len * size_of::<f32>() as u32;
         if bytes as usize > most { 0 } else { bytes }
     }
 
@@ -247,6 +255,9 @@ impl<const T: usize> Rows<T> {
 pub(super) fn outer(shape: &Shape) -> Result<Shape> {
     Shape::new(&shape[..shape.rank().saturating_sub(1)])
 }
+
+/// The most threads of 72 registers of which a multiprocessor has two blocks.
+const MOST_CROWDED: u32 = 448;
 
 /// The elements of a row.
 fn length(shape: &Shape) -> usize {
@@ -509,13 +520,15 @@ impl Kernel<'_> {
         };
         let count = info.operands.len();
         let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
-        let class = match (!singles && is_held(len as usize, element, counted_tensors(info)), is_summed) {
-            (true, false) => RowClass::Held,
-            (false, false) => RowClass::Streamed,
+        let (tensors, threads) = (counted_tensors(info), threads(len as usize, element, counted_tensors(info)));
+        // A block for itself on a multiprocessor is slower than two that read shared memory.
+        let is_alone = threads > MOST_CROWDED && is_crowded(info, lanes, vectors(element, tensors));
+        let class = match (!singles && is_held(len as usize, element, tensors), is_summed) {
+            (true, false) if !is_alone => RowClass::Held,
+            (_, false) => RowClass::Streamed,
             (true, true) => RowClass::HeldSum,
             (false, true) => RowClass::StreamedSum,
         };
-        let threads = threads(len as usize, element, counted_tensors(info));
         let chunks = is_summed.then(|| chunks(walk.numel(), threads));
         Ok(Rows { walk, along, at, len, class, singles, kept: 0, threads, chunks })
     }
