@@ -87,8 +87,7 @@ def _shard(namespace, description):
 
 @_when.uncollected()
 def build(namespace, description, implement, family=False):
-    """Registers a library. Returns its functions by name."""
-    description = _spec.parse(description)
+    """Registers the library of a description. Returns its functions by name."""
     ops = description.ops
     inner = _register.register(namespace, description, implement)
     _when.imported("torch.distributed.tensor", lambda: _shard(namespace, description))

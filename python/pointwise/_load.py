@@ -4,7 +4,7 @@ import ctypes
 import os
 from types import SimpleNamespace
 
-from . import _library
+from . import _library, _spec
 
 _LOADED = {}
 
@@ -36,6 +36,11 @@ def load(path, namespace):
         if error := implement(*(text.encode() for text in texts)):
             raise RuntimeError(error.decode())
 
-    functions, _ = _library.build(namespace, describe().decode(), checked)
+    try:
+        description = _spec.parse(describe().decode())
+    except (KeyError, TypeError):
+        made = f"{path} was built with another version of pointwise-torch than this package"
+        raise ValueError(f"{made}: build it again, from the same checkout") from None
+    functions, _ = _library.build(namespace, description, checked)
     _LOADED[path] = namespace, SimpleNamespace(**functions)
     return _LOADED[path][1]

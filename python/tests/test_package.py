@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pointwise
 import pytest
@@ -72,6 +73,7 @@ def test_ops_are_there_in_any_order(order):
     run(
         "\n".join(order) + """
 import sys
+import types
 assert torch.ops.pointwise.relu(-torch.ones(2)).sum() == 0
 if torch.distributed.is_available():
     import torch.distributed.tensor
@@ -123,6 +125,23 @@ def test_load_refuses(tmp_path):
         pointwise.load(str(tmp_path / "libnone.so"), "mine")
     with pytest.raises(ValueError, match="no free name"):
         pointwise.load(str(tmp_path / "libnone.so"), "pointwise")
+
+
+def test_load_refuses_a_library_of_another_version(monkeypatch, tmp_path):
+    class Exported:
+        def __init__(self, text):
+            self.text = text
+
+        def __call__(self):
+            return self.text
+
+    library = types.SimpleNamespace(
+        pointwise_torch_describe=Exported(b'{"ops": [{"name": "silu", "kind": "unary"}], "kernels": []}'),
+        pointwise_torch_implement=Exported(None),
+    )
+    monkeypatch.setattr("ctypes.CDLL", lambda path: library)
+    with pytest.raises(ValueError, match="another version of pointwise-torch"):
+        pointwise.load(str(tmp_path / "libold.so"), "old")
 
 
 def test_a_library_of_a_users_own(request, device):
