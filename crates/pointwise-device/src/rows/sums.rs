@@ -1,7 +1,8 @@
 //! Gradients of weights: sums over rows, in chunks.
 //!
 //! The threads of a row take the rows of a chunk in turn, and keep its sums in f32: in shared memory where the row is held, each
-//! thread its own, as it has the same columns of all rows; where it is streamed behind the row that shared memory keeps, or in global memory.
+//! thread its own, as it has the same columns of all rows. Where it is streamed, they are behind the row that shared memory keeps, or in
+//! global memory.
 
 use core::arch::asm;
 
@@ -299,7 +300,8 @@ pub unsafe fn streamed_sum<E, O, const N: usize, const R: usize, const T: usize,
                                 if const { O::INFO }.is_weight_result(k) {
                                     let at = sum_at(tensors, k, chunk, shape.len, first);
                                     if is_kept {
-                                        let own = kept_sums::<E, O>(k, shape.len) + 16 * (index + j as u32 * part.threads);
+                                        let own = kept_sums::<E, O>(k, shape.len)
+                                            + const { quad_bytes(L) } as u32 * (index + j as u32 * part.threads);
                                         add_kept::<L>((at, own), shape.len, results.values[k], Turn { begins, is_first, is_last });
                                     } else {
                                         add_sums::<L>(at, results.values[k], !begins);
@@ -324,6 +326,11 @@ fn kept_sums<E, O: OpData>(k: usize, len: u32) -> u32 {
     kept_place::<E, O>(O::INFO.operands.len(), len) + before.count_ones() * len * 4
 }
 
+/// Returns the bytes of up to four sums of a vector of `lanes`, which lie together.
+const fn quad_bytes(lanes: usize) -> usize {
+    if lanes == 2 { 8 } else { 16 }
+}
+
 /// The turn of a row among those of its chunk.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -346,7 +353,7 @@ unsafe fn add_kept<const L: usize>((at, own): (*mut u8, u32), len: u32, parts: [
         let (at, own) = (at.wrapping_add(16 * quad), own + quad as u32 * (len / L as u32) * 16);
         // SAFETY: the caller's contract. A turn that is not the first reads what one before has written.
         unsafe {
-            let bytes = if const { L == 2 } { 8 } else { 16 };
+            let bytes = const { quad_bytes(L) };
             let mut bits = if turn.is_first {
                 memory::load_or_zero(at, bytes, !turn.begins as u32)
             } else {
