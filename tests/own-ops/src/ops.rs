@@ -57,3 +57,9 @@ scaled! { halved 0.5 halved_backward 2.0 doubled_backward 2.0 }
 pub fn is_odd<T: Num>(x: T, #[param(default = 9007199254740993)] n: i64) -> (T, bool) {
     (x, n & 1 == 1)
 }
+
+/// A norm times a whole number of each element: its vectors have two elements, as i64 has 8 bytes.
+#[op(f32, ulp = 8, grad_ulp = 64)]
+pub fn counted_norm<T: Real>(x: T, #[stored(i64)] count: T, #[weight] weight: T, row: Row<T>) -> T {
+    x * (row.mean(x * x) + T::constant(1e-6)).rsqrt() * weight * count
+}

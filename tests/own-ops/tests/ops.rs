@@ -2,7 +2,7 @@
 
 use own_ops::ops::{self, IsOdd};
 use pointwise::info::declared_ops;
-use pointwise::{Device, Number, Tensor};
+use pointwise::{DType, Device, Number, Operand, Tensor};
 
 fn devices() -> Vec<Device> {
     Device::for_tests(pointwise::embed::embedded()).unwrap()
@@ -20,6 +20,7 @@ fn every_op_is_there() {
         "by_attribute",
         "by_cfg",
         "by_feature",
+        "counted_norm",
         "doubled_backward",
         "halved",
         "halved_backward",
@@ -48,6 +49,33 @@ fn a_whole_default_is_exact() {
         let x = Tensor::from_slice(&device, &[2.0_f32], [1]).unwrap();
         for (n, odd) in [(Number::Default, true), (Number::Int(ODD), true), (Number::Int(ODD - 1), false)] {
             assert_eq!(ops::is_odd(&x, n).unwrap().1.to_vec::<bool>().unwrap(), [odd], "{device}");
+        }
+    }
+}
+
+/// Sums over rows of vectors of two elements, of up to three rows a chunk: in registers, and in shared memory.
+#[test]
+fn sums_have_the_same_bits() {
+    let def = ops::CountedNorm::def().backward.unwrap();
+    for (rows, len) in [(270, 64), (270, 4104)] {
+        let run = |device: &Device| -> Vec<Vec<u8>> {
+            let operands = def.info.operands.iter().enumerate().map(|(k, _)| {
+                let shape = if def.info.is_weight(k) { vec![len] } else { vec![rows, len] };
+                let numbers = (0..shape.iter().product::<usize>()).map(|i| (i * (7 + k) % 31) as i64 - 15);
+                match def.info.operand_type(k, DType::F32) {
+                    DType::I64 => Tensor::from_slice(device, &numbers.collect::<Vec<_>>(), shape).unwrap(),
+                    _ => {
+                        Tensor::from_slice(device, &numbers.map(|n| n as f32 / 8.0).collect::<Vec<_>>(), shape).unwrap()
+                    }
+                }
+            });
+            let operands: Vec<Tensor> = operands.collect();
+            let operands: Vec<Operand<'_>> = operands.iter().map(Operand::from).collect();
+            def.kernel(&[]).run(&operands).unwrap().iter().map(|result| result.to_bytes().unwrap()).collect()
+        };
+        let expected = run(&Device::cpu());
+        for device in devices() {
+            assert!(run(&device) == expected, "{rows} x {len} on {device}");
         }
     }
 }

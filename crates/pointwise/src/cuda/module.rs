@@ -220,7 +220,9 @@ mod tests {
 
     #[test]
     fn a_module_that_does_not_serve_is_unloaded() {
-        let context: &'static Context = Box::leak(Box::new(Context::create(stub::driver(""), 0).unwrap()));
+        let mut context = Context::create(stub::driver(""), 0).unwrap();
+        context.info.shared_bytes = 100 << 10;
+        let context: &'static Context = Box::leak(Box::new(context));
         let image = Image { bytes: b"\0", sm: 80, ptx: (7, 0) };
         for (failing, loaded, unloaded) in
             [("cuModuleLoadDataEx", 0, 0), ("cuModuleGetFunction", 1, 1), ("cuFuncSetAttribute", 1, 1), ("", 1, 0)]
