@@ -8,7 +8,7 @@ extern crate self as pointwise;
 pub use real::*;
 
 pub mod __private {
-    pub use real::__private::{Declared, Kernels, OpDef, Pack, Typed, core, inventory, oracle, reference, results, source};
+    pub use real::__private::{Declared, Kernels, OpDef, Pack, Typed, core, inventory, oracle, reference, result, source};
 
     pub trait Packed {
         const POINTWISE_PACK: Pack;
