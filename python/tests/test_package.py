@@ -73,7 +73,6 @@ def test_ops_are_there_in_any_order(order):
     run(
         "\n".join(order) + """
 import sys
-import types
 assert torch.ops.pointwise.relu(-torch.ones(2)).sum() == 0
 if torch.distributed.is_available():
     import torch.distributed.tensor
