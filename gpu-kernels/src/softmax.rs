@@ -7,7 +7,7 @@ use pointwise::__family::*;
 #[op(f32, f16, bf16, ulp = 64, grad_ulp = 64)]
 pub fn softmax<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] scale: T) -> T {
     let x = x * scale;
-    let e = (x - row.max(x).detach()).exp_negative();
+    let e = row.exp_negative(x - row.max(x).detach());
     e * (T::ONE / row.sum(e))
 }
 
@@ -16,7 +16,7 @@ pub fn softmax<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] scale: T) -> 
 #[op(f32, f16, bf16, ulp = 64, grad_ulp = 64)]
 pub fn masked_softmax<T: Real>(x: T, mask: bool, row: Row<T>, #[param(default = 1.0)] scale: T) -> T {
     let x = if mask { T::constant(f64::NEG_INFINITY) } else { x * scale };
-    let e = (x - row.max(x).detach()).exp_negative();
+    let e = row.exp_negative(x - row.max(x).detach());
     e * (T::ONE / row.sum(e))
 }
 
@@ -25,7 +25,7 @@ pub fn masked_softmax<T: Real>(x: T, mask: bool, row: Row<T>, #[param(default = 
 pub fn log_softmax<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] scale: T) -> T {
     let x = x * scale;
     let d = x - row.max(x).detach();
-    d - row.sum(d.exp_negative()).ln()
+    d - row.sum(row.exp_negative(d)).ln()
 }
 
 /// `ln(sum(e^x))`, one for each row: `m + ln(sum(e^(x - m)))`, `m` the largest, or `m` if that is infinite. Source:
@@ -33,7 +33,7 @@ pub fn log_softmax<T: Real>(x: T, row: Row<T>, #[param(default = 1.0)] scale: T)
 #[op(f32, f16, bf16, ulp = 8, grad_ulp = 16)]
 pub fn logsumexp<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
     let largest = row.max(x).detach();
-    let total = row.sum((x - largest).exp_negative());
+    let total = row.sum(row.exp_negative(x - largest));
     PerRow(if largest.is_infinite() { largest } else { total.ln() + largest })
 }
 
@@ -43,7 +43,7 @@ pub fn logsumexp<T: Real>(x: T, row: Row<T>) -> PerRow<T> {
 #[op(f32, f16, bf16, ulp = 64, grad_ulp = 64)]
 pub fn biased_softmax<T: Real>(x: T, bias: T, row: Row<T>, #[param(default = 1.0)] scale: T) -> T {
     let x = scale.mul_add(x, bias);
-    let e = (x - row.max(x).detach()).exp_negative();
+    let e = row.exp_negative(x - row.max(x).detach());
     e * (T::ONE / row.sum(e))
 }
 
@@ -59,7 +59,7 @@ pub fn causal_softmax<T: Real>(
     #[param(default = 1.0)] scale: T,
 ) -> T {
     let x = if row.index() > positions.0 { T::constant(f64::NEG_INFINITY) } else { x * scale };
-    let e = (x - row.max(x).detach()).exp_negative();
+    let e = row.exp_negative(x - row.max(x).detach());
     e * (T::ONE / row.sum(e))
 }
 
@@ -85,7 +85,7 @@ pub fn cross_entropy<T: Real>(
     let largest = row.max(x);
     // A class of minus infinity and of no weight has no part, where the product is NaN.
     let own = row.sum(if weight == T::ZERO { T::ZERO } else { weight * x });
-    let total = row.sum((x - largest).exp_negative());
+    let total = row.sum(row.exp_negative(x - largest));
     let loss = if label >= T::ZERO && label < row.len() { total.ln() + largest - own } else { T::constant(f64::NAN) };
     let loss = if label == T::whole(ignore_index) { T::ZERO } else { loss };
     (PerRow(loss), PerRow(largest), PerRow(total))

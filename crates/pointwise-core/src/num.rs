@@ -218,6 +218,8 @@ pub trait Real: Num + Div<Output = Self> {
     fn exp(self) -> Self;
     /// `e^x` for `x <= 0`, in fewer steps. The result for other `x` has no meaning.
     fn exp_negative(self) -> Self;
+    /// [`Real::exp_negative`] for a result that is rounded to 16 bits, in fewer steps yet.
+    fn exp_negative_16(self) -> Self;
     /// `e^x - 1`, accurate near 0.
     fn exp_m1(self) -> Self;
     /// `e^x - 1` for `x <= 0`. The result for other `x` has no meaning.

@@ -199,6 +199,11 @@ impl<T: Real> Row<'_, T> {
     pub fn stored(self, value: T) -> T {
         value.rounded_to(self.asked.dtype)
     }
+    /// `e^value` of a value that is not positive, as exact as results of the element type need. Of another value it has no meaning.
+    #[inline(always)]
+    pub fn exp_negative(self, value: T) -> T {
+        if self.asked.dtype.size() < 4 { value.exp_negative_16() } else { value.exp_negative() }
+    }
 }
 
 /// The place of an element in its row, for a gradient that is a function: such a function reduces nothing.

@@ -138,7 +138,7 @@ fn mixed(a: u32, b: u32) -> u32 {
 mod shared {
     use core::arch::asm;
 
-    use super::{PAIRS, PAIRS_THREADS, thread};
+    use super::{PAIRS, PAIRS_THREADS, memory, thread};
 
     /// Copies the whole table, 16 bytes a thread at a time, past the registers. Every thread of the block calls it, and
     /// returns when the whole table is there.
@@ -147,20 +147,17 @@ mod shared {
     /// `table` is valid for reading [`PAIRS`] bytes, and aligned to 16.
     #[inline(always)]
     pub(super) unsafe fn fill(table: *const u8) {
-        let first = thread::thread_idx_x() * 16;
-        let mut at = 0;
+        let shared: u32;
+        // SAFETY: computes an address.
+        unsafe { asm!("mov.u32 {a}, pointwise_pairs;", a = out(reg32) shared, options(pure, nomem, nostack)) }
+        let mut at = thread::thread_idx_x() * 16;
         while at < PAIRS as u32 {
-            let from = table.wrapping_add((first + at) as usize);
-            // SAFETY: both stay inside the table, as the block has PAIRS_THREADS threads.
-            unsafe {
-                asm!("{{ .reg .u32 s; mov.u32 s, pointwise_pairs; add.u32 s, s, {i};",
-                    "cp.async.cg.shared.global [s], [{a}], 16; }}",
-                    i = in(reg32) first + at, a = in(reg64) from, options(nostack));
-            }
+            // SAFETY: both stay inside the table, as the block has PAIRS_THREADS threads. They wait below.
+            unsafe { memory::copy_to_shared(shared + at, table.wrapping_add(at as usize), 16, 1) }
             at += PAIRS_THREADS * 16;
         }
-        // SAFETY: waits for what this thread has copied; the barrier then is for the others'.
-        unsafe { asm!("cp.async.wait_all;", options(nostack)) }
+        memory::wait_for_copies();
+        // For what the others have copied.
         thread::sync_threads();
     }
 

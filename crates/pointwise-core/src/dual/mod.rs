@@ -49,7 +49,7 @@
 //! | `remainder` | `t - u floor_divide(x, y)` |
 //! | `pow` | `t y x^(y - 1)`, 0 where `y = 0`; `u x^y ln x`, 0 for `x = 0` and `y >= 0`: [`Real::pow_gradients`] |
 //! | `pow_gradients` | the derivatives of its two results by plain steps |
-//! | `exp`, `exp_negative` | `t r` |
+//! | `exp`, `exp_negative`, `exp_negative_16` | `t r` |
 //! | `exp_m1` | `t e^x` |
 //! | `exp_m1_negative` | `t e^x` by [`Real::times_exp`] |
 //! | `times_exp(x, y)` | `t e^y + u r` |

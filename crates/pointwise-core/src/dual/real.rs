@@ -1,5 +1,7 @@
 //! Functions of floats: one rule each.
 
+use duplicate::duplicate_item;
+
 use super::{Dual, Tangent, activations, each};
 use crate::num::{Num, Real, Value};
 use crate::philox::RandomWord;
@@ -82,14 +84,10 @@ impl<T: Real, const K: usize> Real for Dual<T, K> {
             t.map(|t| t.times_sigmoid(x.value)).plus_product(u.map(|u| u * slope), self.value)
         })
     }
+    #[duplicate_item(name; [exp]; [exp_negative]; [exp_negative_16])]
     #[inline(always)]
-    fn exp(self) -> Self {
-        let y = self.value.exp();
-        self.then(|_| y, |t| t * y)
-    }
-    #[inline(always)]
-    fn exp_negative(self) -> Self {
-        let y = self.value.exp_negative();
+    fn name(self) -> Self {
+        let y = self.value.name();
         self.then(|_| y, |t| t * y)
     }
     #[inline(always)]

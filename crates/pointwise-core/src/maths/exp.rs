@@ -33,12 +33,28 @@ impl Scaled {
 /// `e^r` for `|r| <= 0.3468`: `1 + r + r^2 Q(r)`, Q of degree 4, minimax relative error `2^-28.2`.
 #[inline(always)]
 pub(super) fn exp_poly(r: f32) -> f32 {
-    let q = fma(r, 0.001_383_674_9, 0.008_369_14);
-    let q = fma(r, q, 0.041_668_106);
-    let q = fma(r, q, 0.166_665_17);
-    let q = fma(r, q, 0.499_999_94);
-    let q = fma(r, q, 1.0);
-    fma(r, q, 1.0)
+    exp_poly_times(1.0, r)
+}
+
+/// `s e^r`, with the bits of [`exp_poly`] for a power of two `s`. A constant `s` costs nothing.
+#[inline(always)]
+fn exp_poly_times(s: f32, r: f32) -> f32 {
+    let q = fma(r, s * 0.001_383_674_9, s * 0.008_369_14);
+    let q = fma(r, q, s * 0.041_668_106);
+    let q = fma(r, q, s * 0.166_665_17);
+    let q = fma(r, q, s * 0.499_999_94);
+    let q = fma(r, q, s);
+    fma(r, q, s)
+}
+
+/// `s 2^f` for `|f| <= 0.5` and a power of two `s`: `1 + f Q(f)`, Q of degree 4, minimax relative error `2^-23.3`.
+#[inline(always)]
+fn exp2_poly_16(s: f32, f: f32) -> f32 {
+    let q = fma(f, s * 0.001_326_940_6, s * 0.009_671_294);
+    let q = fma(f, q, s * 0.055_507_112);
+    let q = fma(f, q, s * 0.240_222_47);
+    let q = fma(f, q, s * 0.693_147);
+    fma(f, q, s)
 }
 
 /// `2^f` for `|f| <= 0.5`: `1 + f (ln 2 + f Q(f))`, Q of degree 4, minimax relative error `2^-28.3`.
@@ -116,7 +132,17 @@ pub fn exp_negative(x: f32) -> f32 {
     let n = t - (ROUND_MAGIC + 227.0);
     let r = fma(n, -LN_2_HI, c);
     let r = fma(n, -LN_2_LO, r);
-    exp_poly(r) * power_of_two(t) * DOWN
+    exp_poly_times(DOWN, r) * power_of_two(t)
+}
+
+/// `e^x` for `x <= 0`, for results of 16 bits: relative error `2^-21.5` for a result above `2^-24`, `2^-19` for all normal ones.
+/// Unlike the functions of [`super::half`] it has the same bits everywhere.
+#[inline(always)]
+pub fn exp_negative_16(x: f32) -> f32 {
+    let c = at_least(x, -104.0);
+    let t = fma(c, LOG2_E, ROUND_MAGIC + 227.0);
+    let n = t - (ROUND_MAGIC + 227.0);
+    exp2_poly_16(DOWN, fma(c, LOG2_E, -n)) * power_of_two(t)
 }
 
 /// `2^x`, at most 1 ulp.

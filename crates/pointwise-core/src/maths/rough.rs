@@ -10,8 +10,9 @@
 //! Subnormal f32 count as zeros: 8-bit numbers lie far above them.
 
 pub use super::half::{
-    Native, cos, erf, exp, exp_negative, expm1, expm1_negative, ln, log1p, mish, mish_derivative, normal_cdf,
-    normal_density, over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh, times_exp, times_sigmoid,
+    Native, cos, erf, exp, exp_negative, exp_negative_16, expm1, expm1_negative, ln, log1p, mish, mish_derivative,
+    normal_cdf, normal_density, over_twice_sqrt, pow_gradients, sigmoid, sin, softplus, sqrt, tanh, times_exp,
+    times_sigmoid,
 };
 pub use super::single::{recip, rsqrt};
 

@@ -5,7 +5,7 @@ use crate::info::BinaryFunction;
 use crate::num::Short;
 
 pub use super::erf::{erf, gelu, normal_cdf, normal_density};
-pub use super::exp::{exp, exp_negative, expm1, expm1_negative};
+pub use super::exp::{exp, exp_negative, exp_negative_16, expm1, expm1_negative};
 pub use super::fmod::{floor_divide, remainder};
 pub use super::hyperbolic::{gelu_tanh, mish, sigmoid, silu, tanh};
 pub use super::log::{ln, log1p, softplus};

@@ -104,7 +104,7 @@ const _: () = {
             wrap(functions::name(get([self]), get([x])))
         }
         #[duplicate_item(name function; [exp_m1] [expm1]; [exp_m1_negative] [expm1_negative]; [ln_1p] [log1p];
-            [exp_negative] [exp_negative])]
+            [exp_negative] [exp_negative]; [exp_negative_16] [exp_negative_16])]
         #[inline(always)]
         fn name(self) -> Self {
             wrap(functions::function(get([self])))

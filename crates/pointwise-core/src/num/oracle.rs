@@ -108,6 +108,9 @@ impl Real for f64 {
     fn exp_negative(self) -> Self {
         f64::exp(self)
     }
+    fn exp_negative_16(self) -> Self {
+        f64::exp(self)
+    }
     fn exp_m1(self) -> Self {
         f64::exp_m1(self)
     }

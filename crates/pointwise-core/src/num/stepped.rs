@@ -15,6 +15,7 @@ pub(super) mod functions {
     use duplicate::duplicate_item;
 
     pub(crate) use self::exp as exp_negative;
+    pub(crate) use self::exp as exp_negative_16;
     use super::Stepped;
     pub(crate) use crate::maths::rough::short;
     pub(crate) use crate::maths::single::{floor_divide, over_twice_sqrt, remainder, trunc_divide};

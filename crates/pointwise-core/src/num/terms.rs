@@ -248,7 +248,7 @@ impl Real for Terms {
         self.with(x, Real::name)
     }
     #[duplicate_item(
-        name; [sqrt]; [rsqrt]; [recip]; [exp]; [exp_negative]; [exp_m1]; [exp_m1_negative]; [ln_1p]; [tanh]; [erf]; [normal_cdf];
+        name; [sqrt]; [rsqrt]; [recip]; [exp]; [exp_negative]; [exp_negative_16]; [exp_m1]; [exp_m1_negative]; [ln_1p]; [tanh]; [erf]; [normal_cdf];
         [normal_density]; [sigmoid]; [softplus]; [silu]; [mish]; [mish_derivative]; [gelu]; [gelu_tanh]
     )]
     fn name(self) -> Self {

@@ -354,18 +354,15 @@ unsafe fn add_kept<const L: usize>((at, own): (*mut u8, u32), len: u32, parts: [
         // SAFETY: the caller's contract. A turn that is not the first reads what one before has written.
         unsafe {
             let bytes = const { quad_bytes(L) };
-            let mut bits = if turn.is_first {
+            let mut sums = floats(if turn.is_first {
                 memory::load_or_zero(at, bytes, !turn.begins as u32)
             } else {
                 memory::load_shared_or_zero(own, bytes, 1)
-            };
-            unroll!(at most 4: l < 4 => {
-                if 4 * quad + l < L {
-                    let shift = 32 * (l % 2);
-                    let sum = f32::from_bits((bits[l / 2] >> shift) as u32) + parts[4 * quad + l];
-                    bits[l / 2] = bits[l / 2] & !(0xffff_ffff << shift) | (sum.to_bits() as u64) << shift;
-                }
             });
+            unroll!(at most 4: l < 4 => {
+                if 4 * quad + l < L { sums[l] += parts[4 * quad + l]; }
+            });
+            let bits = words(sums);
             if turn.is_last {
                 memory::store(at, bits, bytes);
             } else {
@@ -422,12 +419,8 @@ fn own_totals<O: OpData, const L: usize>() -> u32 {
 fn get_totals<const L: usize>(own: u32, slot: usize) -> [f32; L] {
     let mut totals = [0.0; L];
     unroll!(at most 4: quad < L.div_ceil(4) => {
-        let (a, b, c, d): (f32, f32, f32, f32);
         // SAFETY: the slot is of `pointwise_sums`, which has [`sum_bytes`] for each thread of the block; the launch gives it.
-        unsafe {
-            asm!("ld.shared.v4.f32 {{{a}, {b}, {c}, {d}}}, [{s}];", s = in(reg32) own + 16 * (slot + quad) as u32, a = out(reg32) a, b = out(reg32) b, c = out(reg32) c, d = out(reg32) d, options(nostack));
-        }
-        let four = [a, b, c, d];
+        let four = floats(unsafe { memory::load_shared_or_zero(own + 16 * (slot + quad) as u32, 16, 1) });
         unroll!(at most 4: l < 4 => {
             if 4 * quad + l < L { totals[4 * quad + l] = four[l]; }
         });
@@ -439,16 +432,31 @@ fn get_totals<const L: usize>(own: u32, slot: usize) -> [f32; L] {
 #[inline(always)]
 fn put_totals<const L: usize>(own: u32, slot: usize, totals: [f32; L]) {
     unroll!(at most 4: quad < L.div_ceil(4) => {
-        let mut four = [0.0; 4];
-        unroll!(at most 4: l < 4 => {
-            if 4 * quad + l < L { four[l] = totals[4 * quad + l]; }
-        });
-        let [a, b, c, d] = four;
         // SAFETY: the slot is of `pointwise_sums`, as above.
-        unsafe {
-            asm!("st.shared.v4.f32 [{s}], {{{a}, {b}, {c}, {d}}};", s = in(reg32) own + 16 * (slot + quad) as u32, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d, options(nostack));
-        }
+        unsafe { memory::store_shared(own + 16 * (slot + quad) as u32, words(four(&totals, quad)), 16) }
     });
+}
+
+/// Returns four of `L` numbers, with zeros behind the last.
+#[inline(always)]
+fn four<const L: usize>(all: &[f32; L], quad: usize) -> [f32; 4] {
+    let mut four = [0.0; 4];
+    unroll!(at most 4: l < 4 => {
+        if 4 * quad + l < L { four[l] = all[4 * quad + l]; }
+    });
+    four
+}
+
+/// Returns the words of four numbers, as memory has them.
+#[inline(always)]
+fn words([a, b, c, d]: [f32; 4]) -> [u64; 2] {
+    [[a, b], [c, d]].map(|[low, high]| low.to_bits() as u64 | (high.to_bits() as u64) << 32)
+}
+
+/// The inverse of [`words`].
+#[inline(always)]
+fn floats([a, b]: [u64; 2]) -> [f32; 4] {
+    [a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32].map(f32::from_bits)
 }
 
 /// Returns the place of a chunk's sum, of result `k`.
@@ -477,17 +485,11 @@ pub(super) unsafe fn load_sums<const L: usize>(at: *const u8, is_there: bool) ->
             sums[0] = if is_there { f32::from_bits(bits as u32) } else { 0.0 };
             return sums;
         }
-        unroll!(at most 8: pair < L / 2 => {
-            if pair % 2 == 0 {
-                let bytes = if const { L == 2 } { 8 } else { 16 };
-                let bits = memory::load_here_if(at.wrapping_add(8 * pair), bytes, is_there as u32);
-                unroll!(at most 4: l < 4 => {
-                    if 2 * pair + l < L {
-                        let one = f32::from_bits((bits[l / 2] >> (32 * (l % 2))) as u32);
-                        sums[2 * pair + l] = if is_there { one } else { 0.0 };
-                    }
-                });
-            }
+        unroll!(at most 4: quad < L.div_ceil(4) => {
+            let four = floats(memory::load_here_if(at.wrapping_add(16 * quad), const { quad_bytes(L) }, is_there as u32));
+            unroll!(at most 4: l < 4 => {
+                if 4 * quad + l < L { sums[4 * quad + l] = if is_there { four[l] } else { 0.0 }; }
+            });
         });
     }
     sums
@@ -528,16 +530,8 @@ unsafe fn store_sums<const L: usize>(at: *mut u8, sums: [f32; L]) {
             memory::store(at, [sums[0].to_bits() as u64, 0], 4);
             return;
         }
-        unroll!(at most 8: pair < L / 2 => {
-            if pair % 2 == 0 {
-                let mut words = [0; 2];
-                unroll!(at most 4: l < 4 => {
-                    if 2 * pair + l < L {
-                        words[l / 2] |= (sums[2 * pair + l].to_bits() as u64) << (32 * (l % 2));
-                    }
-                });
-                memory::store(at.wrapping_add(8 * pair), words, if const { L == 2 } { 8 } else { 16 });
-            }
+        unroll!(at most 4: quad < L.div_ceil(4) => {
+            memory::store(at.wrapping_add(16 * quad), words(four(&sums, quad)), const { quad_bytes(L) });
         });
     }
 }

@@ -21,6 +21,7 @@ mod native;
 mod power;
 
 pub use self::exp as exp_negative;
+pub use self::exp as exp_negative_16;
 pub use self::native::*;
 pub use super::single::{floor_divide, remainder, trunc_divide};
 
