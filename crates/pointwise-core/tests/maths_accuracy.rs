@@ -28,6 +28,10 @@ fn in_half_turns(x: f32) -> f32 {
     [exp2]            [1.0]  [maths::exp2(x)]            [x.exp2()];
     [expm1]           [1.0]  [maths::expm1(x)]           [x.exp_m1()];
     [expm1_negative]  [1.0]  [maths::single::expm1_negative(x.min(0.0))]  [x.min(0.0).exp_m1()];
+    [exp_negative]    [1.0]  [maths::single::exp_negative(x.min(0.0))]  [x.min(0.0).exp()];
+    [exp_negative_16] [22.0] [maths::single::exp_negative_16(x.min(0.0))]  [x.min(0.0).exp()];
+    [exp_negative_16_above_2_to_minus_24] [6.0]
+        [maths::single::exp_negative_16(x.clamp(-16.6, 0.0))]  [x.clamp(f64::from(-16.6_f32), 0.0).exp()];
     [ln]              [1.0]  [maths::ln(x)]              [x.ln()];
     [log2]            [1.0]  [maths::log2(x)]            [x.log2()];
     [log1p]           [1.0]  [maths::log1p(x)]           [x.ln_1p()];

@@ -81,18 +81,18 @@ macro_rules! or_zero {
 
 /// Writes 1, 2, 4, 8 or 16 bytes by an instruction.
 macro_rules! store_as {
-    ($store:literal, $bits:ident, $bytes:ident, $($address:tt)*) => {{
-        let [x, y, z, w] = [$bits[0] as u32, ($bits[0] >> 32) as u32, $bits[1] as u32, ($bits[1] >> 32) as u32];
+    ($store:literal, [$a:ident, $b:ident], $bytes:ident, $($address:tt)*) => {
         match $bytes {
-            1 => asm!(concat!($store, ".u8 [{p}], {x};"), p = $($address)*, x = in(reg32) x, options(nostack)),
-            2 => asm!(concat!($store, ".u16 [{p}], {x};"), p = $($address)*, x = in(reg16) x as u16, options(nostack)),
-            4 => asm!(concat!($store, ".u32 [{p}], {x};"), p = $($address)*, x = in(reg32) x, options(nostack)),
-            8 => asm!(concat!($store, ".v2.u32 [{p}], {{{x}, {y}}};"), p = $($address)*, x = in(reg32) x,
-                y = in(reg32) y, options(nostack)),
-            _ => asm!(concat!($store, ".v4.u32 [{p}], {{{x}, {y}, {z}, {w}}};"), p = $($address)*, x = in(reg32) x,
-                y = in(reg32) y, z = in(reg32) z, w = in(reg32) w, options(nostack)),
+            1 => asm!(concat!($store, ".u8 [{p}], {v};"), p = $($address)*, v = in(reg32) $a as u32, options(nostack)),
+            2 => asm!(concat!($store, ".u16 [{p}], {v};"), p = $($address)*, v = in(reg16) $a as u16, options(nostack)),
+            4 => asm!(concat!($store, ".u32 [{p}], {v};"), p = $($address)*, v = in(reg32) $a as u32, options(nostack)),
+            8 => asm!(concat!($store, ".v2.u32 [{p}], {{{x}, {y}}};"), p = $($address)*, x = in(reg32) $a as u32,
+                y = in(reg32) ($a >> 32) as u32, options(nostack)),
+            _ => asm!(concat!($store, ".v4.u32 [{p}], {{{x}, {y}, {z}, {w}}};"), p = $($address)*,
+                x = in(reg32) $a as u32, y = in(reg32) ($a >> 32) as u32,
+                z = in(reg32) $b as u32, w = in(reg32) ($b >> 32) as u32, options(nostack)),
         }
-    }};
+    };
 }
 
 /// Reads `bytes` (1, 2, 4, 8 or 16) bytes, zero-extended. `bytes` must fold to a constant.
@@ -339,9 +339,9 @@ pub unsafe fn load_halves(near: *const u8, far: *const u8, bytes: usize, joined:
 /// # Safety
 /// `address` is valid for writing `bytes` bytes of global memory and aligned to `bytes`.
 #[inline(always)]
-pub unsafe fn store(address: *mut u8, bits: [u64; 2], bytes: usize) {
+pub unsafe fn store(address: *mut u8, [a, b]: [u64; 2], bytes: usize) {
     // SAFETY: the caller's contract.
-    unsafe { store_as!("st.global", bits, bytes, in(reg64) address) }
+    unsafe { store_as!("st.global", [a, b], bytes, in(reg64) address) }
 }
 
 /// [`store`] to shared memory.
@@ -349,9 +349,9 @@ pub unsafe fn store(address: *mut u8, bits: [u64; 2], bytes: usize) {
 /// # Safety
 /// The bytes are of the block's shared memory, and aligned to `bytes`.
 #[inline(always)]
-pub unsafe fn store_shared(address: u32, bits: [u64; 2], bytes: usize) {
+pub unsafe fn store_shared(address: u32, [a, b]: [u64; 2], bytes: usize) {
     // SAFETY: the caller's contract.
-    unsafe { store_as!("st.shared", bits, bytes, in(reg32) address) }
+    unsafe { store_as!("st.shared", [a, b], bytes, in(reg32) address) }
 }
 
 #[inline(always)]

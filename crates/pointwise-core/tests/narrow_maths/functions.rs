@@ -16,6 +16,7 @@ fn functions<A: Estimate>() -> Vec<Function> {
         // Exact powers of two: 2^-10 lies half way between two numbers of f8e4m3.
         ("exp2", A::exp2, maths::exp2, f64::exp2),
         same("expm1", A::expm1, f64::exp_m1),
+        same("exp_negative_16", |x| maths::single::exp_negative_16(-x.abs()), |x| (-x.abs()).exp()),
         same("expm1_negative", |x| A::expm1_negative(-x.abs()), |x| (-x.abs()).exp_m1()),
         same("ln", A::ln, f64::ln),
         same("log1p", A::log1p, f64::ln_1p),
