@@ -47,13 +47,13 @@ fn exp_poly_times(s: f32, r: f32) -> f32 {
     fma(r, q, s)
 }
 
-/// `s 2^f` for `|f| <= 0.5` and a power of two `s`: `1 + f Q(f)`, Q of degree 4, minimax relative error `2^-23.3`.
+/// `s 2^f` for `|f| <= 0.5` and a power of two `s`: `1 + f (ln 2 + f Q(f))`, Q of degree 3, minimax relative error `2^-23.1`.
 #[inline(always)]
 fn exp2_poly_16(s: f32, f: f32) -> f32 {
-    let q = fma(f, s * 0.001_326_940_6, s * 0.009_671_294);
-    let q = fma(f, q, s * 0.055_507_112);
-    let q = fma(f, q, s * 0.240_222_47);
-    let q = fma(f, q, s * 0.693_147);
+    let q = fma(f, s * 0.001_330_036_4, s * 0.009_669_661);
+    let q = fma(f, q, s * 0.055_505_59);
+    let q = fma(f, q, s * 0.240_222_83);
+    let q = fma(f, q, s * LN_2_HI);
     fma(f, q, s)
 }
 
