@@ -32,7 +32,7 @@ pub fn quantised<T: Real>(x: T, row: Row<T>) -> (T, PerRow<T>) {
 #[op(f32, f16, bf16, ulp = 8, grad_ulp = 64, results(y, largest: f32, total: f32), saves(x, largest, total), grad = share)]
 pub fn log_of_sum<T: Real>(x: T, row: Row<T>) -> (PerRow<T>, PerRow<T>, PerRow<T>) {
     let largest = row.max(x);
-    let total = row.sum((x - largest).exp());
+    let total = row.sum(row.exp_negative(x - largest));
     (PerRow(total.ln() + largest), PerRow(largest), PerRow(total))
 }
 

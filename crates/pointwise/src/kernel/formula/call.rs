@@ -476,16 +476,8 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<KernelPlan> {
-        let grouped;
-        let targets = if self.def.info.group == 0 {
-            targets
-        } else {
-            grouped = self.in_groups(ready, targets)?;
-            &grouped
-        };
-        self.check_results(ready, targets)?;
-        self.settings.check(&ready.device)?;
-        self.check_rng(ready, targets)?;
+        let mut grouped = None;
+        let targets = self.checked(ready, targets, &mut grouped)?;
         if self.def.info.is_of_rows() {
             return self.plan_of_rows(ready, targets);
         }
@@ -508,6 +500,25 @@ impl<'r> Kernel<'r> {
         }
     }
 
+    /// Checks the results, the settings and the tensor to draw from. Returns the results as the kernels have them: groups as rows, in
+    /// `grouped`.
+    #[inline(always)]
+    fn checked<'t, 'v, const N: usize, const T: usize>(
+        &self,
+        ready: &CheckedOperands<'_, N>,
+        targets: &'t Results<'v, T>,
+        grouped: &'t mut Option<Results<'v, T>>,
+    ) -> Result<&'t Results<'v, T>> {
+        let targets = match self.def.info.group {
+            0 => targets,
+            _ => grouped.insert(self.in_groups(ready, targets)?),
+        };
+        self.check_results(ready, targets)?;
+        self.settings.check(&ready.device)?;
+        self.check_rng(ready, targets)?;
+        Ok(targets)
+    }
+
     /// Checks the results, and runs the op.
     ///
     /// # Safety
@@ -518,16 +529,8 @@ impl<'r> Kernel<'r> {
         ready: &CheckedOperands<'_, N>,
         targets: &Results<'_, T>,
     ) -> Result<()> {
-        let grouped;
-        let targets = if self.def.info.group == 0 {
-            targets
-        } else {
-            grouped = self.in_groups(ready, targets)?;
-            &grouped
-        };
-        self.check_results(ready, targets)?;
-        self.settings.check(&ready.device)?;
-        self.check_rng(ready, targets)?;
+        let mut grouped = None;
+        let targets = self.checked(ready, targets, &mut grouped)?;
         if self.def.info.is_of_rows() {
             // SAFETY: the caller's contract.
             return unsafe { self.write_rows(ready, targets) };
