@@ -133,8 +133,8 @@ const EQUIVALENT: &[Equivalent] = &[
     ),
     equivalent(
         "formula_rms_norm_backward_f32_held_sum::constant_first",
-        "selp.f32 %r, %r, 0f00000000, %p;",
-        "instead of 0 a subnormal number, which is lost in the sum",
+        "mov.b32 %r, 0f00000000;",
+        "the sum of a thread without a vector, which none of these rows has",
     ),
     equivalent(
         "formula_rms_norm_backward_f32_held_sum::constant_last",
@@ -145,6 +145,11 @@ const EQUIVALENT: &[Equivalent] = &[
         "formula_layer_norm_backward_bf16_held_sum::unchecked_first",
         "@%p bra $L__BB;",
         "a row of several warps is a block: the way of shorter rows finds row 0 of the block and the same thread",
+    ),
+    equivalent(
+        "formula_layer_norm_backward_bf16_held_sum::constant_first",
+        "mov.b32 %r, 0f00000000;",
+        "the sum of a thread without a vector, which none of these rows has",
     ),
     equivalent(
         "formula_layer_norm_backward_bf16_held_sum::shift_first",
