@@ -39,7 +39,8 @@ bench       every op beside a copy: ./bench --set all --json ours.json
 pointwise   the command: ./pointwise doctor | tour | list | run
 THIRD-PARTY-NOTICES  the licences of other people's code in these programs
 peers       PyTorch, Triton and others: python3 peers/compare.py times ./bench and them, and joins both in compare/;
-            python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is
+            python3 peers/torch_accuracy.py --json torch.json says how accurate PyTorch is;
+            python3 peers/row_accuracy.py how accurate both are on rows
 ";
 
 /// The contents of `peers/`: the scripts, and the rows that they read.
