@@ -86,7 +86,8 @@ pub fn cross_entropy<T: Real>(
     // A class of minus infinity and of no weight has no part, where the product is NaN.
     let own = row.sum(if weight == T::ZERO { T::ZERO } else { weight * x });
     let total = row.sum(row.exp_negative(x - largest));
-    let loss = if label >= T::ZERO && label < row.len() { total.ln() + largest - own } else { T::constant(f64::NAN) };
+    // The difference first: it is 0 where the label's class is the largest, and the loss is small.
+    let loss = if label >= T::ZERO && label < row.len() { total.ln() + (largest - own) } else { T::constant(f64::NAN) };
     let loss = if label == T::whole(ignore_index) { T::ZERO } else { loss };
     (PerRow(loss), PerRow(largest), PerRow(total))
 }
