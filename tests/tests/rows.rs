@@ -172,6 +172,14 @@ fn labels(device: &Device) -> Outcome {
             format!("on {device}: the gradient of a row that is ignored is {:?}", &grads[2 * LEN..3 * LEN]).into()
         );
     }
+    // A small loss beside large logits.
+    let (sure, wanted) = ([1000.0, 990.0], (-10_f64).exp().ln_1p());
+    let got =
+        ops::cross_entropy(&f32s(device, &sure, &[1, 2])?, &Tensor::from_slice(device, &[0_i64], [1])?, None, None)?;
+    let got = f64::from(got.0.to_vec::<f32>()?[0]);
+    if (got - wanted).abs() > 2e-3 * wanted {
+        return Err(format!("on {device}: {got} of the largest logit, not {wanted}").into());
+    }
     // A row without minus infinity, smoothed.
     let plain: Vec<f32> = x.iter().map(|x| if x.is_finite() { *x } else { 0.5 }).collect();
     let smoothed = ops::cross_entropy(&f32s(device, &plain, &[5, LEN])?, &of([1; 5])?, None, 0.1)?.0.to_vec::<f32>()?;
