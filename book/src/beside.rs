@@ -78,7 +78,7 @@ pub(crate) fn write(folder: &Path, accuracy: &str, performance: &str) -> Result<
 }
 
 fn sections(page: &mut String, name: &str, accuracy: &str, performance: &str) -> Result<()> {
-    let what = "The largest and the mean error in ULP, and how many results are correctly rounded";
+    let what = "Errors in units of the last place (ULP)";
     section(page, "Accuracy", what, "../accuracy.md", accuracy, name)?;
     let what = "Beside a copy, and beside the fastest other library";
     section(page, "Speed", what, "../performance.md", performance, name)

@@ -135,14 +135,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
             false => write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?,
         }
     }
-    section(
-        &mut page,
-        "Accuracy",
-        "The largest and the mean error in ULP, and how many results are correctly rounded",
-        "../accuracy.md",
-        accuracy,
-        name,
-    )?;
+    section(&mut page, "Accuracy", "Errors in units of the last place (ULP)", "../accuracy.md", accuracy, name)?;
     section(
         &mut page,
         "Speed",

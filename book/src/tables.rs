@@ -56,6 +56,7 @@ fn meaning(section: &str) -> Option<&'static str> {
             "2^28 elements on one H200. By type: a copy's time over the op's. `x best`: the op's time over that of the \
              fastest other library; below 1 is faster",
         ),
+        "Ops on rows" => Some("the largest error by the rows' length: ours, PyTorch's"),
         "Gradients" => Some("2^28 elements on one H200: a copy's time over the gradient's"),
         "On the CPU" => Some(
             "nanoseconds an element on one thread; then PyTorch's time over ours for 2^16 elements on one thread and on \
