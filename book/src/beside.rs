@@ -11,7 +11,7 @@ use pointwise::rope::{ROPE, ROPE_SETTINGS, RopeDef, rope_op};
 use pointwise::{DType, Device, kernels, ops};
 
 use crate::curves::Point;
-use crate::pages::section;
+use crate::pages::sections;
 use crate::plot::{Axes, Curve, draw_over};
 use crate::python;
 
@@ -75,13 +75,6 @@ pub(crate) fn write(folder: &Path, accuracy: &str, performance: &str) -> Result<
         names.push(def.name);
     }
     Ok(names)
-}
-
-fn sections(page: &mut String, name: &str, accuracy: &str, performance: &str) -> Result<()> {
-    let what = "Errors in units of the last place (ULP)";
-    section(page, "Accuracy", what, "../accuracy.md", accuracy, name)?;
-    let what = "Beside a copy, and beside the fastest other library";
-    section(page, "Speed", what, "../performance.md", performance, name)
 }
 
 fn of_op(op: &Beside, folder: &Path) -> Result<String> {

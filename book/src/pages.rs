@@ -135,15 +135,7 @@ fn page(info: &OpInfo, figures: &[String], accuracy: &str, performance: &str) ->
             false => write!(page, "```rust,ignore\n{operands} -> {formula}\n```\n")?,
         }
     }
-    section(&mut page, "Accuracy", "Errors in units of the last place (ULP)", "../accuracy.md", accuracy, name)?;
-    section(
-        &mut page,
-        "Speed",
-        "Beside a copy, and beside the fastest other library",
-        "../performance.md",
-        performance,
-        name,
-    )?;
+    sections(&mut page, name, accuracy, performance)?;
     Ok(page)
 }
 
@@ -173,15 +165,16 @@ fn calls(info: &OpInfo) -> Vec<String> {
     }
 }
 
+/// Appends the figures of an op, of accuracy and of speed, if there are any.
+pub(crate) fn sections(page: &mut String, name: &str, accuracy: &str, performance: &str) -> Result<()> {
+    let what = "Errors in units of the last place (ULP)";
+    section(page, "Accuracy", what, "../accuracy.md", accuracy, name)?;
+    let what = "Beside a copy, and beside the fastest other library";
+    section(page, "Speed", what, "../performance.md", performance, name)
+}
+
 /// The figures that other pages have of an op.
-pub(crate) fn section(
-    page: &mut String,
-    heading: &str,
-    what: &str,
-    link: &str,
-    source: &str,
-    name: &str,
-) -> Result<()> {
+fn section(page: &mut String, heading: &str, what: &str, link: &str, source: &str, name: &str) -> Result<()> {
     let mut found = tables::find(source, name);
     // On a part of the inputs alone.
     found.retain(|found| found.section != "Next to PyTorch");
