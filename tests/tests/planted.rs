@@ -117,6 +117,41 @@ const EQUIVALENT: &[Equivalent] = &[
         "zeros in the place of half the elements: e^x counts from another number then, and in 16 bits the shares are the same",
     ),
     equivalent(
+        "formula_softmax_bf16_streamed::bound_first",
+        "setp.gt.u32 %p, %r, 32;",
+        "a streamed row has fewer than four threads, or is long and has 512: none has 32",
+    ),
+    equivalent(
+        "formula_softmax_bf16_streamed::unchecked_first",
+        "@%p bra $L__BB;",
+        "a row of 512 threads is a block: the way of shorter rows finds row 0 of the block and the same thread",
+    ),
+    equivalent(
+        "formula_layer_norm_bf16_streamed::bound_first",
+        "setp.gt.u32 %p, %r, 32;",
+        "a streamed row has fewer than four threads, or is long and has 512: none has 32",
+    ),
+    equivalent(
+        "formula_layer_norm_bf16_streamed::unchecked_first",
+        "@%p bra $L__BB;",
+        "a row of 512 threads is a block: the way of shorter rows finds row 0 of the block and the same thread",
+    ),
+    equivalent(
+        "formula_softmax_bf16_staged::constant_first",
+        "selp.f32 %r, %r, 0fFF800000, %p;",
+        "the largest of a thread whose first vector is not whole, which none of these rows has",
+    ),
+    equivalent(
+        "formula_softmax_bf16_staged::constant_last",
+        "add.rn.f32 %r, %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
+        "formula_layer_norm_bf16_staged::constant_first",
+        "add.rn.f32 %r, %r, 0f00000000;",
+        "instead of 0 a subnormal number, which is lost in the sum",
+    ),
+    equivalent(
         "formula_rms_norm_backward_f32_held_sum::unchecked_first",
         "@%p bra $L__BB;",
         "a row of several warps is a block: the way of shorter rows finds row 0 of the block and the same thread",
@@ -236,7 +271,10 @@ const SUMMED: [[usize; 2]; 9] =
     [[1, 8], [8600, 8], [8600, 16], [8600, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
 /// Lengths of rows by single elements, of rows that shared memory keeps, and of one that is too long for it.
-const STREAMED: &[usize] = &[5, 100, 1020, 2999, 17_000, 20_008, 120_000];
+const STREAMED: &[usize] = &[5, 44, 60, 17_000, 20_001, 20_008, 120_000];
+
+/// Lengths of rows that are no aligned vectors: parts of a warp, a warp, and several.
+const STAGED: &[usize] = &[100, 197, 1021, 2999];
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {
@@ -309,6 +347,20 @@ fn kernels() -> Vec<Kernel> {
             DType::BF16,
             &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
             STREAMED,
+        ),
+        rows(
+            "formula_softmax_bf16_staged",
+            "softmax",
+            DType::BF16,
+            &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
+            STAGED,
+        ),
+        rows(
+            "formula_layer_norm_bf16_staged",
+            "layer_norm",
+            DType::BF16,
+            &[RowsLie::Dense, RowsLie::Once, RowsLie::Apart],
+            STAGED,
         ),
         // Chunks of one row and of two, parts of a warp and several warps, a tail.
         sums("formula_rms_norm_backward_f32_held_sum", "rms_norm_backward", DType::F32, &SUMMED),

@@ -463,8 +463,8 @@ fn operands_of(
 /// Gradients of weights are summed over rows, where weights are one row: the same bits on all devices, in f32, of no rows, of few, and
 /// of more than there are chunks; of rows that are held, too long for it, and no aligned vectors.
 fn sums(device: &Device) -> Outcome {
-    let small = [[0, 8], [1, 8], [9000, 5], [300, 48], [3, 1000], [2, 17_000]];
-    let large = [[3000, 1024], [600, 4096], [2100, 257], [300, 17_000]];
+    let small = [[0, 8], [1, 8], [9000, 5], [300, 48], [3, 1000], [5, 257], [2, 17_000], [2, 30_001]];
+    let large = [[3000, 1024], [600, 4096], [2100, 257], [600, 4097], [300, 17_000]];
     // Elsewhere these take minutes.
     let large = if device.is_cuda() && !device.is_emulated() { &large[..] } else { &large[..0] };
     let cpu = Device::cpu();

@@ -1,6 +1,8 @@
-//! Ops on rows, beside a copy of the same bytes: `row_bandwidth [--op NAME]... [--dtype TYPE]... [--backward] [--json FILE]`.
+//! Ops on rows, beside a copy of the same bytes:
+//! `row_bandwidth [--op NAME]... [--dtype TYPE]... [--len N]... [--backward] [--json FILE]`.
 //!
-//! Each op is timed on 2^27 elements in rows of 64 to 65,536, odd ones among them, and on 1, 16, 256 and 2,048 rows of 4,096. Times are
+//! Each op is timed on 2^27 elements in rows of 64 to 65,536, odd ones among them, and on 1, 16, 256 and 2,048 rows of 4,096; with `--len`
+//! on 2^27 elements in rows of these lengths alone. Times are
 //! medians of events around single launches, twice the level-2 cache written before each. Bytes are those of the
 //! operands and results, each once.
 
@@ -21,12 +23,13 @@ const FEW: [usize; 4] = [1, 16, 256, 2048];
 const OPS: [&str; 5] = ["rms_norm", "add_rms_norm", "layer_norm", "softmax", "sum"];
 
 fn main() -> Outcome<()> {
-    let (mut names, mut types, mut backward, mut file) = (Vec::new(), Vec::new(), false, None);
+    let (mut names, mut types, mut lengths, mut backward, mut file) = (Vec::new(), Vec::new(), Vec::new(), false, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--op" => names.extend(arguments.next()),
             "--dtype" => types.extend(arguments.next()),
+            "--len" => lengths.push(arguments.next().ok_or("--len needs a number")?.parse()?),
             "--backward" => backward = true,
             "--json" => file = arguments.next(),
             other => return Err(format!("unknown argument {other}").into()),
@@ -47,8 +50,12 @@ fn main() -> Outcome<()> {
         for name in &names {
             let forward = info::op(name).filter(|def| def.info.is_of_rows()).ok_or(format!("no op on rows: {name}"))?;
             let def = if backward { forward.backward.ok_or(format!("{name} has no gradient"))? } else { forward };
-            let large = LENGTHS.map(|len| [LARGE / len, len]);
-            for shape in large.into_iter().chain(FEW.map(|few| [few, 4096])) {
+            let (large, few) = match &lengths[..] {
+                [] => (&LENGTHS[..], &FEW[..]),
+                asked => (asked, &[][..]),
+            };
+            let large = large.iter().map(|&len| [LARGE / len, len]);
+            for shape in large.chain(few.iter().map(|&few| [few, 4096])) {
                 rows.push(measure(&device, def, dtype, shape, &mut flush)?);
             }
         }

@@ -159,6 +159,8 @@ pub enum EntryClass {
     Held,
     /// An op on rows that are read once for each round.
     Streamed,
+    /// An op on rows that are no aligned vectors, in registers by way of shared memory.
+    Staged,
     /// As `Held`, with sums over rows.
     HeldSum,
     /// As `Streamed`, with sums over rows.

@@ -448,6 +448,62 @@ pub const fn kept_bytes(info: &OpInfo, k: usize, element: usize, len: u32) -> u3
     bytes
 }
 
+/// Returns the bytes of a staged tensor: whole vectors, and 16 more, as the first element is where it is in an aligned vector of memory.
+#[inline(always)]
+#[must_use]
+pub const fn staged_tensor(info: &OpInfo, size: usize, element: usize, len: u32) -> u32 {
+    let len = len.next_multiple_of(lanes(info.widest(element)) as u32);
+    (len * size as u32).next_multiple_of(16) + 16
+}
+
+/// Returns the bytes of shared memory that operands before `k` take in a staged row of `len` elements: the place of operand `k`.
+#[inline(always)]
+#[must_use]
+pub const fn staged_operand(info: &OpInfo, k: usize, element: usize, len: u32) -> u32 {
+    let (mut bytes, mut before) = (0, 0);
+    while before < k {
+        if !info.is_row_operand(before) {
+            bytes += staged_tensor(info, info.operand_size(before, element), element, len);
+        }
+        before += 1;
+    }
+    bytes
+}
+
+/// Returns the place in shared memory of result `k` of a staged row of `len` elements, and of the number of results the bytes of all
+/// tensors. A result takes the place of the operand of its index, if their elements have one size; weights are read to the end.
+#[inline(always)]
+#[must_use]
+pub const fn staged_result(info: &OpInfo, k: usize, element: usize, len: u32) -> u32 {
+    if k < info.results.len() && replaces_operand(info, k, element) {
+        return staged_operand(info, k, element, len);
+    }
+    let (mut bytes, mut before) = (staged_operand(info, info.operands.len(), element, len), 0);
+    while before < k {
+        if !info.is_row_result(before) && !replaces_operand(info, before, element) {
+            bytes += staged_tensor(info, info.result_size(before, element), element, len);
+        }
+        before += 1;
+    }
+    bytes
+}
+
+/// True if result `k` of a staged row takes the place of operand `k`.
+#[inline(always)]
+const fn replaces_operand(info: &OpInfo, k: usize, element: usize) -> bool {
+    k < info.operands.len()
+        && !info.is_row_operand(k)
+        && !info.is_weight(k)
+        && info.operand_size(k, element) == info.result_size(k, element)
+}
+
+/// Returns the barriers of a staged row beside those of its rounds: before others read what a thread has copied; before what they have read is written over, if no
+/// reduction lies between; and before a thread copies what others have written.
+#[must_use]
+pub const fn staging_barriers(info: &OpInfo, rounds: usize) -> usize {
+    if all_of_row(info) { 1 } else { 2 + (rounds == 0) as usize }
+}
+
 /// Returns the barriers of a kernel of an op: one a round. A kernel that takes several rows in turn has one more where one round's
 /// shared memory would be written again before all have read it.
 #[must_use]
@@ -576,6 +632,23 @@ mod tests {
             [0, 5, 132, 264, 8448]
         );
         assert_eq!((barriers(0, true), barriers(1, true), barriers(2, true), barriers(1, false)), (0, 2, 2, 1));
+    }
+
+    #[test]
+    fn staged_results_take_operands_places() {
+        // `x`, a weight and a bool; results of the op's type, one for the row, and of 8 bits.
+        let info = OpInfo {
+            operands: &["x", "weight", "mask"],
+            results: &["y", "scale", "q"],
+            operand_types: &[None, None, Some(DType::Bool)],
+            result_types: &[None, Some(DType::F32), Some(DType::F8E4M3)],
+            weight_operands: 0b10,
+            row_results: 0b10,
+            ..OpInfo::FORMULA
+        };
+        let operands = [0, 1, 2, 3].map(|k| staged_operand(&info, k, 2, 9));
+        assert_eq!(operands, [0, 48, 96, 128]);
+        assert_eq!([0, 2, 3].map(|k| staged_result(&info, k, 2, 9)), [0, 96, 128]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Global memory by 1, 2, 4, 8 and 16 bytes.
+//! Global and shared memory by 1, 2, 4, 8 and 16 bytes.
 //!
 //! The accesses are inline assembly: LLVM turns a copied 16-byte struct into two 8-byte accesses, and the state space
 //! must be `.global`, whatever LLVM can prove about the pointer. A generic address of global memory is its global
@@ -8,6 +8,8 @@ use core::arch::asm;
 
 use duplicate::duplicate_item;
 use pointwise_core::launch::{NUMBER, ONCE, PASSING};
+
+use crate::packed::unroll;
 
 /// Reads a vector of 2, 4, 8 or 16 bytes as words, by lines of assembly: `_` is the vector's type and registers.
 macro_rules! vector {
@@ -204,6 +206,18 @@ pub unsafe fn copy_to_shared(to: u32, from: *const u8, bytes: usize, works: u32)
     }
 }
 
+/// [`copy_to_shared`] of 16 bytes through the level-1 cache, where other rows find them.
+///
+/// # Safety
+/// The conditions of [`copy_to_shared`].
+#[inline(always)]
+pub unsafe fn copy_to_shared_by_cache(to: u32, from: *const u8) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        asm!("cp.async.ca.shared.global [{t}], [{f}], 16;", t = in(reg32) to, f = in(reg64) from, options(nostack));
+    }
+}
+
 /// Waits for what the thread has begun to copy to shared memory. Other threads see it behind a barrier.
 #[inline(always)]
 pub fn wait_for_copies() {
@@ -369,6 +383,36 @@ pub fn repeat<const BYTES: u32>(word: u32) -> u64 {
             d = out(reg64) twice, options(pure, nomem, nostack));
     }
     twice
+}
+
+/// Returns the 16 bytes from byte `shift` (below 16) of two vectors on. It is a multiple of `size`, a power of two which must fold to a
+/// constant.
+#[inline(always)]
+pub fn across([a, b]: [u64; 2], [c, d]: [u64; 2], shift: u32, size: usize) -> [u64; 2] {
+    let [x, y, z] = if shift & 8 != 0 { [b, c, d] } else { [a, b, c] };
+    if size == 8 {
+        return [x, y];
+    }
+    let words = [x as u32, (x >> 32) as u32, y as u32, (y >> 32) as u32, z as u32, (z >> 32) as u32];
+    let mut all = [0; 5];
+    unroll!(at most 8: i < 5 => { all[i] = if shift & 4 != 0 { words[i + 1] } else { words[i] }; });
+    if size < 4 {
+        let selector = 0x3210 + 0x1111 * (shift & 3);
+        unroll!(at most 4: i < 4 => { all[i] = chosen(all[i], all[i + 1], selector); });
+    }
+    [join(all[0], all[1]), join(all[2], all[3])]
+}
+
+/// Returns the bytes of two words that a selector of `prmt` says.
+#[inline(always)]
+fn chosen(a: u32, b: u32, selector: u32) -> u32 {
+    let chosen;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("prmt.b32 {d}, {a}, {b}, {s};", a = in(reg32) a, b = in(reg32) b, s = in(reg32) selector,
+            d = out(reg32) chosen, options(pure, nomem, nostack));
+    }
+    chosen
 }
 
 /// Returns the bytes of two words that `BYTES` selects, in the manner of `prmt`: 8 added to a selector takes the byte's

@@ -188,6 +188,22 @@ pub unsafe fn store_by<E: Packed, const V: usize>(
     });
 }
 
+/// [`store`] to an address of shared memory.
+///
+/// # Safety
+/// The conditions of [`store`], of the block's shared memory.
+#[inline(always)]
+pub unsafe fn store_shared<E: Packed, const V: usize>(address: u32, lanes: [E::Compute; V]) {
+    let run = access::<E>(V);
+    unroll!(part < V / access::<E>(V) => {
+        let mut halves = [[E::Compute::ZERO; 8]; 2];
+        unroll!(i < access::<E>(V) => { halves[i / per_word::<E>()][i % per_word::<E>()] = lanes[part * run + i]; });
+        let bytes = run * size_of::<E>();
+        // SAFETY: as in `store`.
+        unsafe { memory::store_shared(address + (part * bytes) as u32, [E::pack(halves[0]), E::pack(halves[1])], bytes) };
+    });
+}
+
 /// Returns the elements of one access to a vector of `len`.
 const fn access<E: Element>(len: usize) -> usize {
     if len * size_of::<E>() < 16 { len } else { 16 / size_of::<E>() }

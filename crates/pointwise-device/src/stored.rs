@@ -165,6 +165,30 @@ pub(crate) unsafe fn store<const V: usize>(dtype: DType, first: *mut u8, at: i64
     }
 }
 
+/// Stores a whole vector at an address of shared memory.
+///
+/// # Safety
+/// The conditions of [`packed::store_shared`], for elements of this type.
+#[inline(always)]
+pub(crate) unsafe fn store_shared<const V: usize>(dtype: DType, address: u32, lanes: [f32; V]) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match dtype {
+            DType::F32 => packed::store_shared::<f32, V>(address, lanes),
+            DType::F16 => packed::store_shared::<crate::f16, V>(address, cast(lanes)),
+            DType::BF16 => packed::store_shared::<crate::bf16, V>(address, cast(lanes)),
+            DType::F8E4M3 => packed::store_shared::<crate::F8E4M3, V>(address, cast(lanes)),
+            DType::F8E5M2 => packed::store_shared::<crate::F8E5M2, V>(address, cast(lanes)),
+            DType::I8 => packed::store_shared::<i8, V>(address, cast(lanes)),
+            DType::I16 => packed::store_shared::<i16, V>(address, cast(lanes)),
+            DType::I32 => packed::store_shared::<i32, V>(address, cast(lanes)),
+            DType::I64 => packed::store_shared::<i64, V>(address, cast(lanes)),
+            DType::U8 => packed::store_shared::<u8, V>(address, cast(lanes)),
+            DType::Bool => packed::store_shared::<Bool, V>(address, cast(lanes)),
+        }
+    }
+}
+
 #[inline(always)]
 fn cast<T: Target, const V: usize>(values: [f32; V]) -> [T; V] {
     let mut lanes = [T::ZERO; V];

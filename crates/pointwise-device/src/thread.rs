@@ -115,6 +115,15 @@ pub fn opaque(value: u32) -> u32 {
     out
 }
 
+/// [`opaque`], but what depends on the value is computed again wherever this is called, and takes no registers from one to the next.
+#[inline(always)]
+pub fn opaque_here(value: u32) -> u32 {
+    let out;
+    // SAFETY: copies a register.
+    unsafe { core::arch::asm!("mov.b32 {o}, {i};", o = out(reg32) out, i = in(reg32) value, options(nomem, nostack)) }
+    out
+}
+
 /// Returns the answer. The compiler computes it here, not where it is used.
 #[inline(always)]
 pub fn asked_here(answer: bool) -> bool {

@@ -10,7 +10,7 @@ use crate::words::Type;
 /// The classes, in the order of `Class::ALL` of the host.
 const CLASSES: [Class; 3] = [Class::Flat, Class::Rows, Class::Strided];
 /// The classes of ops on rows, in the order of `RowClass::ALL`.
-const ROW_CLASSES: [Class; 2] = [Class::Held, Class::Streamed];
+const ROW_CLASSES: [Class; 3] = [Class::Held, Class::Streamed, Class::Staged];
 /// The classes beside them, of gradients of weights: sums over rows, and the sum of these.
 const SUM_CLASSES: [Class; 3] = [Class::HeldSum, Class::StreamedSum, Class::Fold];
 
@@ -219,7 +219,11 @@ impl Entries {
             symbol: &self.symbol(each, class),
             op: &self.op,
             vectors: self.vectors(class, &element, &this),
-            barriers: self.is_of_rows.then(|| quote!(#core::rows::barriers(#rounds, #sums))),
+            barriers: self.is_of_rows.then(|| {
+                let staging = (class == Class::Staged)
+                    .then(|| quote!(+ #core::rows::staging_barriers(&<#this as #core::OpData>::INFO, #rounds)));
+                quote!(#core::rows::barriers(#rounds, #sums) #staging)
+            }),
             is_fp8: each.is_fp8(),
             word: self.word(&element, &this, class),
             slots: Some(quote!(#core::row::slots(&<#this as #core::OpData>::INFO))),
@@ -283,7 +287,7 @@ impl Entries {
         let tensors = operands + results;
         let lanes = quote!({ #core::rows::lanes(#size) });
         let vectors = match class {
-            Class::Held | Class::HeldSum => quote!({
+            Class::Held | Class::Staged | Class::HeldSum => quote!({
                 #core::rows::vectors(#size, #core::rows::counted_tensors(&<#this as #core::OpData>::INFO))
             }),
             _ => quote!({ #core::rows::streamed_vectors::<#this>() }),

@@ -74,6 +74,12 @@ pub(super) fn entry(
         if !is_of_a_warp && (opcode.starts_with("bar.") || opcode.starts_with("barrier.")) {
             barriers += 1;
         }
+        // A copy to shared memory says its bytes behind the two addresses.
+        if opcode.starts_with("cp.async.ca.") || opcode.starts_with("cp.async.cg.") {
+            let bytes =
+                statement.text.trim_end_matches(';').rsplit(',').next().and_then(|last| last.trim().parse().ok());
+            loads.add(8 * bytes.unwrap_or(0_u32).min(VECTOR / 8));
+        }
         let Some(access) = Access::of(opcode) else {
             continue;
         };

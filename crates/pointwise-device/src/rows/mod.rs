@@ -1,15 +1,16 @@
 //! Kernels of formulas that reduce over rows: the last dimension of their operands.
 //!
 //! A row has `threads` threads, by [`pointwise_core::rows::threads`]: a part of a warp, a warp, or a block. In the `held` kernel
-//! they load the row once and keep it in registers. In the `streamed` kernel they read it once for each round: rows that are too
-//! long for registers, by vectors, from shared memory where the row fits it; and rows that are no aligned vectors, by single elements.
-//! Both reduce by the same tree.
+//! they load the row once and keep it in registers; in the `staged` kernel, too, of rows that are no aligned vectors: by way of
+//! shared memory. In the `streamed` kernel they read it once for each round: rows that are too long for registers, by vectors, from shared
+//! memory where the row fits it; and rows that are no aligned vectors and not staged, by single elements. All reduce by the same tree.
 //!
 //! A result may be an operand's very memory: the threads of a row have read what they need of it before they write.
 //! Otherwise all tensors are disjoint.
 //!
 //! The gradients of weights are sums over rows: [`sums`]. `fold` adds their chunks.
 
+mod by_shared;
 mod elements;
 mod fold;
 mod part;
@@ -51,6 +52,12 @@ impl Shape {
         let log = self.threads.trailing_zeros();
         (block * (thread::block_dim_x() >> log) + (thread >> log), thread & (self.threads - 1))
     }
+
+    /// Returns the index of the thread's row among those of the block.
+    #[inline(always)]
+    fn slot(self) -> u32 {
+        if self.threads > WARP { 0 } else { thread::thread_idx_x() >> self.threads.trailing_zeros() }
+    }
 }
 
 /// Reads the rows once. Each thread has up to `V` vectors of `L` elements.
@@ -89,6 +96,40 @@ pub unsafe fn held<E, O, const N: usize, const R: usize, const T: usize, const L
     unsafe {
         part.write_of_row::<E>(&row);
         part.write::<E, L, V>(&part.again::<L, V>(&held, &row, O::ROUNDS.len()), &row, part.thread);
+    }
+}
+
+/// [`held`] of rows that are no aligned vectors, by way of shared memory.
+///
+/// # Safety
+/// The conditions of [`held`], but for `len`, which may be any, and alignment: tensors are aligned to elements. A block has
+/// [`staged_result`](pointwise_core::rows::staged_result) of shared memory for all tensors of each of its rows.
+#[inline(always)]
+pub unsafe fn staged<E, O, const N: usize, const R: usize, const T: usize, const L: usize, const V: usize>(
+    tensors: &Tensors<N, R>,
+    steps: &Steps<T, ROW_SPLITS>,
+    shape: Shape,
+    op: O,
+) where
+    E: Packed,
+    O: RowData + RowOp<f32, N, R>,
+{
+    if const { !O::INFO.properties.of_family || counted_tensors(&O::INFO) > 3 } {
+        few_registers::<O>();
+    }
+    let place = shape.place();
+    // SAFETY: the caller's contract.
+    let part = unsafe { Part::<O, N, R, false>::new::<E, T, L>(tensors, steps, shape, place, op) };
+    // SAFETY: as above.
+    let held = unsafe { part.load_staged::<E, L, V>(shape) };
+    // SAFETY: as above.
+    let row = unsafe { part.reduce_staged::<E, L, V>(&held, shape) };
+    // SAFETY: the caller's contract. Before an element is overwritten that it reads.
+    unsafe {
+        part.write_of_row::<E>(&row);
+        if const { !all_of_row(&O::INFO) } {
+            part.write_staged::<E, L, V>(&held, &row, shape);
+        }
     }
 }
 

@@ -110,12 +110,18 @@ pub(super) const fn size<E, O: OpData>(k: usize) -> usize {
 /// Returns the address in shared memory of operand `k` of a row of `len` elements, where it is kept.
 #[inline(always)]
 pub(super) fn kept_place<E, O: OpData>(k: usize, len: u32) -> u32 {
+    kept() + kept_bytes(&O::INFO, k, size_of::<E>(), len)
+}
+
+/// Returns the address of the shared memory that the launch gives.
+#[inline(always)]
+pub(super) fn kept() -> u32 {
     let address: u32;
     // SAFETY: computes an address.
     unsafe {
         asm!("mov.u32 {a}, pointwise_kept;", a = out(reg32) address, options(pure, nomem, nostack));
     }
-    address + kept_bytes(&O::INFO, k, size_of::<E>(), len)
+    address
 }
 
 impl<O, const N: usize, const R: usize, const STREAMED: bool> Part<O, N, R, STREAMED>
@@ -263,7 +269,7 @@ where
         let mut row = RowState::new(len, E::DTYPE);
         unroll!(const at most 4: ROUND < O::ROUNDS.len() => {
             let mut sums = Sums::<L>::new::<O, ROUND>();
-            self.add::<E, L, V, ROUND>(&mut sums, &self.again::<L, V>(held, &row, ROUND), &row, self.thread);
+            self.add::<E, L, V, ROUND, true>(&mut sums, &self.again::<L, V>(held, &row, ROUND), &row, self.thread);
             sums.finish::<O, ROUND>(&mut row, self.threads, shared);
         });
         self.op.solve(&mut row);
@@ -332,9 +338,9 @@ where
     }
 
     /// Adds what loaded vectors give to the reductions of a round. All are computed, and those that are not there do not count:
-    /// without branches, what a round has computed serves the next.
+    /// without branches, what a round has computed serves the next. The row is whole vectors, if it is `WHOLE`.
     #[inline(always)]
-    fn add<E: Packed, const L: usize, const V: usize, const ROUND: usize>(
+    pub(super) fn add<E: Packed, const L: usize, const V: usize, const ROUND: usize, const WHOLE: bool>(
         &self,
         sums: &mut Sums<L>,
         held: &[[[u64; 2]; N]; V],
@@ -355,7 +361,9 @@ where
                     }
                 });
             });
-            if first < self.len {
+            if !WHOLE && first < self.len && first + L as u32 > self.len {
+                sums.add_part::<O, ROUND>(&given, self.len - first);
+            } else if first < self.len {
                 sums.add::<O, ROUND>(&given, !STREAMED && j == 0);
             }
         });
@@ -376,7 +384,7 @@ where
         if !is_single {
             // SAFETY: the caller's contract.
             let held = unsafe { self.load::<E, L, V, true>(index, all::<N>()) };
-            self.add::<E, L, V, ROUND>(sums, &held, row, index);
+            self.add::<E, L, V, ROUND, true>(sums, &held, row, index);
             return;
         }
         let first = index * L as u32;

@@ -51,6 +51,16 @@ impl<const L: usize> Sums<L> {
         });
     }
 
+    /// Adds what the first `count` elements of a vector give.
+    #[inline(always)]
+    pub(super) fn add_part<O: RowData, const ROUND: usize>(&mut self, given: &[[f32; L]; MAX_GIVEN], count: u32) {
+        unroll!(l < L => {
+            let mut each = [0.0; MAX_GIVEN];
+            unroll!(at most 9: k < self::count::<O>(ROUND) => { each[k] = given[k][l]; });
+            self.add_one::<O, ROUND>(l, &each, (l as u32) < count);
+        });
+    }
+
     /// Adds what an element gives to a lane, if it counts.
     #[inline(always)]
     pub(super) fn add_one<O: RowData, const ROUND: usize>(&mut self, l: usize, given: &[f32; MAX_GIVEN], counts: bool) {

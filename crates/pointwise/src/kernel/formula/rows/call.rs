@@ -106,9 +106,6 @@ impl Kernel<'_> {
             }
             return Ok(());
         };
-        if !rows.singles {
-            rows.kept = typed.kept(info, rows.class, rows.len, context.info.block_shared_bytes());
-        }
         let entry = typed.entry(rows.class).ok_or_else(|| check::wrong_dtype(info, ready.dtype))?;
         let function = entry.function(context)?;
         let fold = sums.map(|Sums { entries: [.., fold], .. }| fold.function(context)).transpose()?;
@@ -182,9 +179,10 @@ impl Kernel<'_> {
         let info = &self.def.info;
         let (operands, results) = (info.operands.len(), info.results.len());
         let (flag, shared) = match rows.class {
-            _ if rows.singles => (SINGLES, 0),
             RowClass::HeldSum => (0, rows.block() * sum_bytes(info, info.widest(ready.dtype.size()))),
+            RowClass::Staged => (0, rows.kept),
             _ if rows.kept > 0 => (KEPT, rows.kept),
+            _ if rows.singles => (SINGLES, 0),
             _ => (0, 0),
         };
         let mode = (0..operands).fold(flag, |mode, k| {

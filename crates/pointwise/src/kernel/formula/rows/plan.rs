@@ -26,7 +26,7 @@ pub(super) struct Rows<const T: usize> {
     pub(super) class: RowClass,
     /// True if every access is to one element.
     pub(super) singles: bool,
-    /// The bytes of shared memory that keep a row; 0 where a streamed row is loaded for each round.
+    /// The bytes of shared memory that keep a streamed row, or through which a block's rows go that are held and no aligned vectors; else 0.
     pub(super) kept: u32,
     /// The threads of a row.
     pub(super) threads: u32,
@@ -37,9 +37,17 @@ pub(super) struct Rows<const T: usize> {
 impl<const T: usize> Rows<T> {
     /// The threads of a block.
     pub(super) fn block(&self) -> u32 {
-        if self.threads > WARP { self.threads } else { BLOCK }
+        block(self.threads)
     }
 }
+
+/// The threads of a block, by those of a row.
+const fn block(threads: u32) -> u32 {
+    if threads > WARP { threads } else { BLOCK }
+}
+
+/// The fewest threads of a row that goes by way of shared memory: shorter rows are mostly ends, and faster by single elements.
+const LEAST_STAGED: u32 = 4;
 
 /// The most threads of 72 registers of which a multiprocessor has two blocks.
 const MOST_CROWDED: u32 = 448;
@@ -154,18 +162,28 @@ impl Kernel<'_> {
             along[k] != 1 || is_sum(k) || at[k].is_multiple_of(vector) && walk.dims().all(|(_, steps)| step(steps[k]))
         };
         let count = info.operands.len();
-        let singles = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
+        let is_odd = !(len as usize).is_multiple_of(lanes) || !(0..results + count).all(is_aligned);
         let (tensors, threads) = (counted_tensors(info), threads(len as usize, element, counted_tensors(info)));
         // A block for itself on a multiprocessor is slower than two that read shared memory.
         let is_alone = threads > MOST_CROWDED && is_crowded(info, lanes, vectors(element, tensors));
-        let class = match (!singles && is_held(len as usize, element, tensors), is_summed) {
+        let is_held = is_held(len as usize, element, tensors);
+        let most = ready.device.context().map_or(0, |context| context.info.block_shared_bytes());
+        let typed = self.def.typed_rows(ready.dtype)?;
+        let staged = match is_odd && is_held && !is_alone && !is_summed && threads >= LEAST_STAGED {
+            true => typed.staged(info, (block(threads) / threads, len), most),
+            false => 0,
+        };
+        let singles = is_odd && staged == 0;
+        let class = match (is_held && !singles, is_summed) {
+            (true, false) if is_odd => RowClass::Staged,
             (true, false) if !is_alone => RowClass::Held,
             (_, false) => RowClass::Streamed,
             (true, true) => RowClass::HeldSum,
             (false, true) => RowClass::StreamedSum,
         };
+        let kept = if is_odd { staged } else { typed.kept(info, class, len, most) };
         let chunks = is_summed.then(|| chunks(walk.numel(), threads));
-        Ok(Rows { walk, along, at, len, class, singles, kept: 0, threads, chunks })
+        Ok(Rows { walk, along, at, len, class, singles, kept, threads, chunks })
     }
 
     /// Plans the launch of a call on a CUDA device.
@@ -179,7 +197,7 @@ impl Kernel<'_> {
         let asked = self.settings.strategy;
         let replaced = match rows.singles {
             true => "the rows are no aligned vectors",
-            false => "rows that are aligned vectors are read so",
+            false => "rows are read by vectors",
         };
         Ok(KernelPlan {
             class: Class::Rows,

@@ -3,7 +3,8 @@
 use pointwise_core::formula::{OpData, ParamWords};
 use pointwise_core::row::{self, EntryClass, of_class};
 use pointwise_core::rows::{
-    Reduction, RowData, RowOp, RowState, counted_tensors, first_answer, keeps, kept_bytes, most_threads, sum_bytes,
+    Reduction, RowData, RowOp, RowState, counted_tensors, first_answer, keeps, kept_bytes, most_threads, staged_result,
+    sum_bytes,
 };
 use pointwise_core::{DType, Element, OpInfo, Terms};
 
@@ -18,6 +19,8 @@ pub enum RowClass {
     Held,
     /// Read once for each round, by vectors or by single elements.
     Streamed,
+    /// As `Held`, of rows that are no aligned vectors, by way of shared memory.
+    Staged,
     /// As `Held`, of the rows of a chunk in turn, with sums over them: gradients of weights.
     HeldSum,
     /// As `Streamed`, of the rows of a chunk in turn, with sums over them.
@@ -28,7 +31,7 @@ pub enum RowClass {
 
 impl RowClass {
     /// The classes of every op on rows.
-    pub const ALL: [RowClass; 2] = [RowClass::Held, RowClass::Streamed];
+    pub const ALL: [RowClass; 3] = [RowClass::Held, RowClass::Streamed, RowClass::Staged];
     /// The classes of gradients of weights beside them.
     pub const SUMS: [RowClass; 3] = [RowClass::HeldSum, RowClass::StreamedSum, RowClass::Fold];
 
@@ -37,6 +40,7 @@ impl RowClass {
         match self {
             RowClass::Held => "held",
             RowClass::Streamed => "streamed",
+            RowClass::Staged => "staged",
             RowClass::HeldSum => "held_sum",
             RowClass::StreamedSum => "streamed_sum",
             RowClass::Fold => "fold",
@@ -84,10 +88,11 @@ impl TypedRows {
         O: RowData + RowOp<f32, N, R>,
     {
         let (row, slots) = (row::of_rows::<E, O, N, R>(source), row::slots(&O::INFO));
-        let [held, streamed] = symbols;
+        let [held, streamed, staged] = symbols;
         let entries = [
             Entry::of(held, of_class(row, EntryClass::Held), slots, kernels),
             Entry::of(streamed, of_class(row, EntryClass::Streamed), slots, kernels).launched_with(usize::MAX),
+            Entry::of(staged, of_class(row, EntryClass::Staged), slots, kernels).launched_with(usize::MAX),
         ];
         let cpu = rows::<E, O, N, R, false>;
         TypedRows { dtype: E::DTYPE, source, row, slots, cpu, entries, sums: None, keeps: keeps::<O>() }
@@ -123,6 +128,16 @@ impl TypedRows {
         TypedRows { dtype, source, row, slots, cpu, entries, sums, keeps }
     }
 
+    /// Returns the bytes of shared memory of `count` rows that are no aligned vectors, at most `most`. 0 where they are read by single elements.
+    pub(super) fn staged(&self, info: &OpInfo, (count, len): (u32, u32), most: usize) -> u32 {
+        let element = self.dtype.size();
+        if len as usize > most {
+            return 0;
+        }
+        let bytes = u64::from(count) * u64::from(staged_result(info, info.results.len(), element, len));
+        u32::try_from(bytes).ok().filter(|&bytes| bytes as usize <= most).unwrap_or(0)
+    }
+
     /// Returns the bytes of shared memory that keep a row of vectors in a kernel of a class, and the sums of its chunk, at most `most`. 0
     /// where they are not kept.
     pub(super) fn kept(&self, info: &OpInfo, class: RowClass, len: u32, most: usize) -> u32 {
@@ -142,7 +157,7 @@ impl TypedRows {
     /// Returns the kernel of a class.
     pub(in crate::kernel::formula) fn entry(&self, class: RowClass) -> Option<&Entry> {
         match class {
-            RowClass::Held | RowClass::Streamed => Some(&self.entries[class as usize]),
+            RowClass::Held | RowClass::Streamed | RowClass::Staged => Some(&self.entries[class as usize]),
             _ => Some(&self.sums.as_ref()?.entries[class as usize - RowClass::ALL.len()]),
         }
     }
