@@ -103,6 +103,12 @@ fn vector_promises() {
     assert_eq!(rules("", &format!("{load}st.global.b32 [%rd1], %r1;"), &both), [Rule::NoVectorStore]);
     assert_eq!(rules("", "ld.global.v2.b32 {%r1, %r2}, [%rd1];", &both), [Rule::NoVectorLoad, Rule::NoVectorStore]);
     assert_eq!(rules("", "st.global.v4.b32 [%rd1], {%r1, %r1, %r1, %r1};", &both), []);
+    // A copy to shared memory is a load.
+    let copy = |bytes| {
+        let copy = format!("cp.async.ca.shared.global [%r1], [%rd1], {bytes};\n");
+        rules("", &format!("{copy}st.global.v4.b32 [%rd1], {{%r1, %r1, %r1, %r1}};"), &both)
+    };
+    assert_eq!((copy(16), copy(4)), (vec![], vec![Rule::NoVectorLoad]));
 }
 
 #[test]
