@@ -57,7 +57,7 @@ where
         held
     }
 
-    /// Reads the operands `which`, bit `k` for operand `k`, from shared memory. Those that are one element fill vectors.
+    /// Reads the operands `which`, bit `k` for operand `k`, from shared memory. An operand that is one element fills vectors.
     ///
     /// # Safety
     /// The row was copied there; the conditions of [`staged`](super::staged).
