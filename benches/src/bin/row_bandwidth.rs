@@ -1,8 +1,8 @@
 //! Ops on rows, beside a copy of the same bytes:
 //! `row_bandwidth [--op NAME]... [--dtype TYPE]... [--len N]... [--backward] [--json FILE]`.
 //!
-//! Each op is timed on 2^27 elements in rows of 64 to 65,536, odd ones among them, and on 1, 16, 256 and 2,048 rows of 4,096; with `--len`
-//! on 2^27 elements in rows of these lengths alone. Times are
+//! Each op is timed on 2^27 elements in rows of 64 to 65,536, odd ones among them, and on 1, 16, 256 and 2,048 rows of 4,096. With
+//! `--len` only rows of these lengths are timed, of 2^27 elements. Times are
 //! medians of events around single launches, twice the level-2 cache written before each. Bytes are those of the
 //! operands and results, each once.
 

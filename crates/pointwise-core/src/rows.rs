@@ -497,8 +497,8 @@ const fn replaces_operand(info: &OpInfo, k: usize, element: usize) -> bool {
         && info.operand_size(k, element) == info.result_size(k, element)
 }
 
-/// Returns the barriers of a staged row beside those of its rounds: before others read what a thread has copied; before what they have read is written over, if no
-/// reduction lies between; and before a thread copies what others have written.
+/// Returns the barriers of a kernel of staged rows beside its rounds'. The first is before threads read what others have copied. If no
+/// reduction follows, the second is before results overwrite operands. The last is before threads copy what others have written.
 #[must_use]
 pub const fn staging_barriers(info: &OpInfo, rounds: usize) -> usize {
     if all_of_row(info) { 1 } else { 2 + (rounds == 0) as usize }

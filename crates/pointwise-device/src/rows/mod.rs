@@ -10,11 +10,11 @@
 //!
 //! The gradients of weights are sums over rows: [`sums`]. `fold` adds their chunks.
 
-mod by_shared;
 mod elements;
 mod fold;
 mod part;
 mod reduce;
+mod staged;
 mod sums;
 
 use pointwise_core::launch::{ROW_SPLITS, Steps};

@@ -146,7 +146,7 @@ where
                         // SAFETY: the vector is the thread's own of the result's place.
                         unsafe { self.put::<E, L>(k, place + first / L as u32 * bytes as u32, &results) };
                         if bytes < VECTOR as usize && first + L as u32 >= self.len {
-                            // What is copied as one vector with the last.
+                            // Zeros behind the last vector: both are copied as one.
                             let behind = place + (first / L as u32 + 1) * bytes as u32;
                             // SAFETY: the place has 16 bytes more than its elements.
                             unsafe { memory::store_shared(behind, [0; 2], bytes) };
@@ -217,7 +217,7 @@ fn across<const L: usize>(low: [u64; 2], high: [u64; 2], shift: u32, bytes: usiz
     }
 }
 
-/// Tensors of a row: their places in shared memory, and their addresses, null for those that have no place in memory.
+/// Tensors of a row: their places in shared memory, and their addresses. The address is null if the row has no tensor there.
 struct Queue<const T: usize> {
     left: u32,
     all: [(u32, *mut u8); T],
