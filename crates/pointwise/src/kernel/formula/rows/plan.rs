@@ -46,8 +46,8 @@ const fn block(threads: u32) -> u32 {
     if threads > WARP { threads } else { BLOCK }
 }
 
-/// The fewest threads of a row that goes by way of shared memory: shorter rows are mostly ends, and faster by single elements.
-const LEAST_STAGED: u32 = 4;
+/// The fewest threads of a row that goes by way of shared memory: a row of one thread is mostly ends, and faster by single elements.
+const LEAST_STAGED: u32 = 2;
 
 /// The most threads of 72 registers of which a multiprocessor has two blocks.
 const MOST_CROWDED: u32 = 448;
