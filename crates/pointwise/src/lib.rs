@@ -1,4 +1,4 @@
-//! Elementwise GPU kernels written in Rust, with PyTorch's semantics, on CUDA and on the CPU.
+//! Elementwise and row GPU kernels written in Rust, with PyTorch's semantics, on CUDA and on the CPU.
 //!
 //! ```
 //! use pointwise::{Device, Tensor, ops};
