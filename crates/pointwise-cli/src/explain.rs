@@ -167,6 +167,16 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_names_the_kernel_of_rows() {
+        for (row, kernel) in [(1024, "held"), (1001, "staged"), (50_001, "streamed"), (7, "streamed")] {
+            let softmax = Op::find("softmax").unwrap().def().unwrap();
+            let served = served(softmax, DType::BF16, &[4, row], Strategy::Auto).unwrap();
+            assert_eq!(served.kernel, format!("formula_softmax_bf16_{kernel}"));
+            assert!(served.launch.starts_with(&format!("rows, {kernel} ")), "{}", served.launch);
+        }
+    }
+
+    #[test]
     fn machine_code_is_that_of_the_kernel() {
         let text = "# sm_90. Entries as NAME REGISTERS/BYTES.\nlookup_flat 38/5376\nunary_ge_f32_flat 8/9\n\
                     unary_gelu_f32_flat 30/3840\nunary_gelu_f32_strided 31/5248\n";

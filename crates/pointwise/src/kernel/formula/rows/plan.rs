@@ -49,6 +49,9 @@ const fn block(threads: u32) -> u32 {
 /// The fewest threads of a row that goes by way of shared memory: a row of one thread is mostly ends, and faster by single elements.
 const LEAST_STAGED: u32 = 2;
 
+/// The bytes of shared memory of a block in a plan for tensors of the CPU, which have no GPU.
+const SHARED_OF_SM_90: usize = 226 << 10;
+
 /// The most threads of 72 registers of which a multiprocessor has two blocks.
 const MOST_CROWDED: u32 = 448;
 
@@ -167,7 +170,7 @@ impl Kernel<'_> {
         // A block for itself on a multiprocessor is slower than two that read shared memory.
         let is_alone = threads > MOST_CROWDED && is_crowded(info, lanes, vectors(element, tensors));
         let is_held = is_held(len as usize, element, tensors);
-        let most = ready.device.context().map_or(0, |context| context.info.block_shared_bytes());
+        let most = ready.device.context().map_or(SHARED_OF_SM_90, |context| context.info.block_shared_bytes());
         let typed = self.def.typed_rows(ready.dtype)?;
         let staged = match is_odd && is_held && !is_alone && !is_summed && threads >= LEAST_STAGED {
             true => typed.staged(info, (block(threads) / threads, len), most),
