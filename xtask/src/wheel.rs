@@ -13,7 +13,7 @@ use crate::licences;
 use crate::shell::{artifact, build_tests, output, root, run as run_command};
 
 /// A wheel has no more bytes.
-const LARGEST: u64 = 14_000_000;
+const LARGEST: u64 = 15_000_000;
 /// Seconds of the processor that `import pointwise` takes at most, without torch.
 const LONGEST_IMPORT: f64 = 0.05;
 
