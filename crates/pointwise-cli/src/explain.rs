@@ -87,7 +87,7 @@ fn beside(name: &str) -> Option<String> {
 
 /// Plans a call on contiguous tensors of one shape.
 fn served(def: &'static OpDef, dtype: DType, shape: &[usize], strategy: Strategy) -> Result<Served> {
-    // Plans are the same for tensors on every device, but for choices by the size of a device's cache.
+    // Plans are the same for tensors on every device, but for choices by the size of a device's cache and shared memory.
     let info = &def.info;
     let (outer, row) = shape.split_at(shape.len().saturating_sub(1));
     let operand = |k: usize| {
