@@ -119,7 +119,7 @@ const EQUIVALENT: &[Equivalent] = &[
     equivalent(
         "formula_softmax_bf16_streamed::bound_first",
         "setp.gt.u32 %p, %r, 32;",
-        "a streamed row has fewer than four threads, or is long and has 512: none has 32",
+        "a streamed row has one thread, or is long and has 512: none has 32",
     ),
     equivalent(
         "formula_softmax_bf16_streamed::unchecked_first",
@@ -129,7 +129,7 @@ const EQUIVALENT: &[Equivalent] = &[
     equivalent(
         "formula_layer_norm_bf16_streamed::bound_first",
         "setp.gt.u32 %p, %r, 32;",
-        "a streamed row has fewer than four threads, or is long and has 512: none has 32",
+        "a streamed row has one thread, or is long and has 512: none has 32",
     ),
     equivalent(
         "formula_layer_norm_bf16_streamed::unchecked_first",
@@ -271,10 +271,10 @@ const SUMMED: [[usize; 2]; 9] =
     [[1, 8], [8600, 8], [8600, 16], [8600, 32], [70, 400], [6, 256], [6, 512], [5, 1000], [2, 2040]];
 
 /// Lengths of rows by single elements, of rows that shared memory keeps, and of one that is too long for it.
-const STREAMED: &[usize] = &[5, 44, 60, 17_000, 20_001, 20_008, 120_000];
+const STREAMED: &[usize] = &[5, 20, 30, 17_000, 20_001, 20_008, 120_000];
 
 /// Lengths of rows that are no aligned vectors: parts of a warp, a warp, and several.
-const STAGED: &[usize] = &[100, 197, 1021, 2999];
+const STAGED: &[usize] = &[44, 100, 197, 1021, 2999];
 
 /// Kernels of every template that the family's ops share.
 fn kernels() -> Vec<Kernel> {

@@ -6,6 +6,8 @@
 //! medians of events around single launches, twice the level-2 cache written before each. Bytes are those of the
 //! operands and results, each once.
 
+use std::num::NonZeroUsize;
+
 use benches::{median, random, times_after};
 use pointwise::kernel::OpDef;
 use pointwise::{DType, Device, Operand, Tensor, TensorViewMut, info};
@@ -29,7 +31,7 @@ fn main() -> Outcome<()> {
         match argument.as_str() {
             "--op" => names.extend(arguments.next()),
             "--dtype" => types.extend(arguments.next()),
-            "--len" => lengths.push(arguments.next().ok_or("--len needs a number")?.parse()?),
+            "--len" => lengths.push(arguments.next().ok_or("--len needs a number")?.parse::<NonZeroUsize>()?.get()),
             "--backward" => backward = true,
             "--json" => file = arguments.next(),
             other => return Err(format!("unknown argument {other}").into()),
